@@ -1,0 +1,1 @@
+"""What happens: pure decide and apply folds over typed tables."""

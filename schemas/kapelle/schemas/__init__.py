@@ -1,0 +1,1 @@
+"""Avro contracts, their generated types and their codec."""

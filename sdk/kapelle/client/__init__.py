@@ -1,0 +1,1 @@
+"""The client that programs use to reach Kapelle."""

@@ -1,0 +1,1 @@
+"""What users test with: a virtual clock, the embedded log, crash points."""

@@ -1,0 +1,1 @@
+"""The worker that runs steps written as Python functions."""
