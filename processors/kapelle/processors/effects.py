@@ -1,0 +1,24 @@
+"""What a decision may ask for. Effects are data: `decide` returns them, the runtime carries them out."""
+
+from typing import Any
+
+import msgspec
+
+from kapelle.processors.streams import Stream
+
+
+class Emit(msgspec.Struct, frozen=True, gc=False):
+    """An event: something that is now true. It goes to the processor's history and through `apply`, in that order."""
+
+    value: Any
+
+
+class Send(msgspec.Struct, frozen=True, gc=False):
+    """A message to another key: a command to a processor, a task, a public event. The sender's tables do not see it."""
+
+    stream: Stream
+    key: str
+    value: Any
+
+
+Effect = Emit | Send

@@ -1,0 +1,97 @@
+"""A processor: for each type of message what to decide, for each type of event how the tables change.
+
+    counting = Processor("counting", tables=Counting, inputs=[ticks], events=counted)
+
+    @counting.decides(Tick)
+    def count(message: Message[Tick], state: Counting, now_ms: int) -> Iterator[Effect]:
+        yield Emit(Counted(word=message.key, count=...))
+
+    @counting.applies(Counted)
+    def counted(message: Message[Counted], state: Counting) -> None:
+        state.counts.put((message.key,), Count(message.value.count))
+
+Laws, which the runtime and the tests hold:
+
+1. `decide` reads tables and writes nothing; all that it decides comes back as effects.
+2. `apply` writes tables and decides nothing; it never fails on an event that was once accepted.
+3. Folding the events through `apply` alone rebuilds the same tables.
+4. A timer that comes due is decided on like a message; its events must cancel it or set it anew.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+from kapelle.processors.effects import Effect
+from kapelle.processors.errors import BadDeclaration
+from kapelle.processors.messages import Message, TimerDue
+from kapelle.processors.streams import Stream
+from kapelle.processors.tables import Tables
+
+S = TypeVar("S", bound=Tables)
+V = TypeVar("V")
+
+Decide = Callable[[Message[V], S, int], Iterable[Effect]]
+Apply = Callable[[Message[V], S], None]
+
+
+class Processor(Generic[S]):
+    """The handlers, streams and tables of one processor, gathered by its decorators."""
+
+    def __init__(
+        self, name: str, *, tables: type[S], inputs: Iterable[Stream], events: Stream, outputs: Iterable[Stream] = ()
+    ) -> None:
+        self.name = name
+        self.tables = tables
+        self.inputs = tuple(inputs)
+        self.events = events
+        self.outputs = tuple(outputs)
+        self.deciders: dict[type[Any], Decide[Any, S]] = {}
+        self.appliers: dict[type[Any], Apply[Any, S]] = {}
+
+    def decides(self, contract: type[V]) -> Callable[[Decide[V, S]], Decide[V, S]]:
+        """Register what is decided on messages of this type."""
+
+        def register(decide: Decide[V, S]) -> Decide[V, S]:
+            self._refuse_second(self.deciders, contract, "decide")
+            self.deciders[contract] = decide
+            return decide
+
+        return register
+
+    def applies(self, contract: type[V]) -> Callable[[Apply[V, S]], Apply[V, S]]:
+        """Register how events of this type change the tables."""
+
+        def register(apply: Apply[V, S]) -> Apply[V, S]:
+            self._refuse_second(self.appliers, contract, "apply")
+            self.appliers[contract] = apply
+            return apply
+
+        return register
+
+    def timer_due(self, decide: Decide[TimerDue, S]) -> Decide[TimerDue, S]:
+        """Register what is decided when a timer comes due."""
+        return self.decides(TimerDue)(decide)
+
+    def check(self) -> None:
+        """Refuse a processor that would fail on the first record of some type."""
+        taken = {contract for stream in self.inputs for contract in stream.contracts}
+        self._refuse_gap("decides", taken, set(self.deciders) - {TimerDue})
+        self._refuse_gap("applies", set(self.events.contracts), set(self.appliers))
+        if not self.inputs:
+            raise BadDeclaration(f"Expected processor {self.name!r} to have an input stream, but it has none")
+
+    def _refuse_gap(self, decorator: str, expected: set[type[Any]], found: set[type[Any]]) -> None:
+        missing, extra = expected - found, found - expected
+        if missing or extra:
+            raise BadDeclaration(
+                f"Expected one @{self.name}.{decorator} for each type of its streams, but "
+                f"{_names(missing)} have none and {_names(extra)} are on no stream"
+            )
+
+    def _refuse_second(self, handlers: dict[type[Any], Any], contract: type[Any], kind: str) -> None:
+        if contract in handlers:
+            raise BadDeclaration(f"Expected one {kind} for {contract.__name__} in {self.name!r}, but found a second")
+
+
+def _names(types: set[type[Any]]) -> str:
+    return ", ".join(sorted(t.__name__ for t in types)) or "no types"

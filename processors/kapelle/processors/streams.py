@@ -1,0 +1,31 @@
+"""Named, typed, keyed sequences of records. The topology turns each into a topic."""
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+class Keep(StrEnum):
+    """How long a stream's records stay readable."""
+
+    FOR_EVER = "for ever"  # history: the state of any past moment can be rebuilt from it
+    A_WEEK = "a week"  # consumed once; a week is for the operator, not for the processor
+    LATEST = "latest per key"  # current state: compacted
+
+
+class Stream(msgspec.Struct, frozen=True):
+    """A stream of records of known types, partitioned by key.
+
+    `partitions` is None for the topology's default; a processor's inputs must agree (they are co-partitioned).
+    """
+
+    name: str
+    contracts: tuple[type[Any], ...]
+    keep: Keep = Keep.A_WEEK
+    partitions: int | None = None
+
+    def __hash__(self) -> int:
+        return hash(self.name)
