@@ -1,0 +1,66 @@
+"""What can be wrong with the broker that tests run on, by who must act.
+
+SupportError
+├── operator: whoever runs the tests
+│   ├── NoBroker            no way to a broker works on this machine; says what was tried
+│   ├── CommandFailed       a tool that we ran (mvn, apt-get, java, docker) failed; holds the end of its output
+│   └── BrokerDidNotStart   the server is there but does not answer; holds the end of its log
+└── caller: the author of a test
+    └── NotOurBroker        a broker that others run is not ours to kill, pause or stop
+"""
+
+from collections.abc import Sequence
+
+TAIL_LINES_MAX = 40
+
+
+class SupportError(Exception):
+    """Anything wrong with what the tests stand on."""
+
+
+class NoBroker(SupportError):
+    """No broker can be had. The message lists what was tried and why it did not work."""
+
+    def __init__(self, tried: Sequence[str]) -> None:
+        listed = "".join(f"\n  - {reason}" for reason in tried)
+        super().__init__(f"Expected one way to a Kafka broker to work, but none did:{listed}")
+        self.tried = tuple(tried)
+
+
+class CommandFailed(SupportError):
+    """A tool that we ran failed."""
+
+    def __init__(self, command: Sequence[str], code: int, output: str) -> None:
+        super().__init__(f"Expected `{' '.join(command)}` to succeed, but it ended with {code}:\n{tail(output)}")
+        self.command = tuple(command)
+        self.code = code
+        self.output = output
+
+
+class BrokerDidNotStart(SupportError):
+    """The server ended, or did not answer in time."""
+
+    def __init__(self, address: str, found: str, log: str) -> None:
+        super().__init__(
+            f"Expected the broker on {address} to answer, but {found}; the end of its log:\n{tail(log) or '(empty)'}"
+        )
+        self.address = address
+        self.found = found
+        self.log = log
+
+
+class NotOurBroker(SupportError):
+    """The broker was given by address: its processes are not ours."""
+
+    def __init__(self, address: str, operation: str) -> None:
+        super().__init__(
+            f"Expected a broker that we started, but {address} was given by address: it cannot be told to {operation}; "
+            "ask for `private_broker` instead"
+        )
+        self.address = address
+        self.operation = operation
+
+
+def tail(text: str) -> str:
+    """The last lines of a log: enough to see the cause, short enough for a terminal."""
+    return "\n".join(text.rstrip().splitlines()[-TAIL_LINES_MAX:])

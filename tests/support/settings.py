@@ -1,0 +1,110 @@
+"""How a test broker is set up: its ports, and the properties of one KRaft node that holds everything."""
+
+import random
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+HOST = "127.0.0.1"
+KAFKA_VERSION = "4.3.1"
+
+# Below the range that systems take the ports of outgoing connections from (32768 on Linux, 49152 on macOS). A port of
+# that range may be taken while the broker is down for a restart, in the worst case by a client of ours that knocks on
+# it and is connected to itself.
+PORTS = range(20_000, 32_000)
+PORT_ATTEMPTS_MAX = 1_000
+
+
+class Ports(msgspec.Struct, frozen=True):
+    """Where the node listens. Clients of the proxied listener are told `proxy`, where a test may put a proxy."""
+
+    client: int
+    controller: int
+    proxied: int
+    proxy: int
+
+
+class BrokerSettings(msgspec.Struct, frozen=True):
+    """What a test may choose. `overrides` are server properties and win over ours.
+
+    The time-outs of KIP-848 groups are the broker's: set `group.consumer.session.timeout.ms` and
+    `group.consumer.heartbeat.interval.ms` in `overrides` (or on one group) to have a silent member removed sooner.
+    """
+
+    session_timeout_min_ms: int = 1_000
+    # How often the broker looks for transactions past their time-out. None leaves its default of 10 s.
+    transaction_cleanup_interval_ms: int | None = None
+    overrides: Mapping[str, str] = {}
+    heap_mb: int = 1_024
+    # For example ("-XX:TieredStopAtLevel=1",) to start a little sooner and run slower. Only for brokers from jars.
+    jvm_flags: tuple[str, ...] = ()
+    ports: Ports | None = None
+    start_timeout_s: float = 60.0
+
+
+def free_ports(rng: random.Random | None = None) -> Ports:
+    """Four ports that nobody listens on. All four are held until the last is found, so they differ."""
+    chooser = rng or random.SystemRandom()
+    held: list[socket.socket] = []
+    try:
+        for _ in range(PORT_ATTEMPTS_MAX):
+            candidate = socket.socket()
+            held.append(candidate)
+            try:
+                candidate.bind((HOST, chooser.choice(PORTS)))
+            except OSError:
+                candidate.close()
+                held.pop()
+            if len(held) == len(Ports.__struct_fields__):
+                return Ports(*(s.getsockname()[1] for s in held))
+    finally:
+        for s in held:
+            s.close()
+    raise OSError(f"Expected four free ports from {PORTS.start} to {PORTS.stop}, but {PORT_ATTEMPTS_MAX} tries failed")
+
+
+def server_properties(
+    settings: BrokerSettings, ports: Ports, data: str, *, bind: str = HOST, advertise: str = HOST
+) -> dict[str, str]:
+    """The properties of the node: one replica of everything, no waiting that only helps large clusters.
+
+    `bind` is where it listens, `advertise` where clients find it; the proxy is always on this machine.
+    """
+    properties = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{HOST}:{ports.controller}",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT",
+        "listeners": (
+            f"PLAINTEXT://{bind}:{ports.client},PROXIED://{bind}:{ports.proxied},CONTROLLER://{bind}:{ports.controller}"
+        ),
+        "advertised.listeners": f"PLAINTEXT://{advertise}:{ports.client},PROXIED://{HOST}:{ports.proxy}",
+        "log.dirs": data,
+        "auto.create.topics.enable": "false",
+        # A killed node is refused as its own duplicate until its last session ends: 9 s by default.
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "8",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "8",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": str(settings.session_timeout_min_ms),
+        "group.consumer.min.session.timeout.ms": str(settings.session_timeout_min_ms),
+        "group.consumer.min.heartbeat.interval.ms": "100",
+    }
+    if settings.transaction_cleanup_interval_ms is not None:
+        interval = str(settings.transaction_cleanup_interval_ms)
+        properties["transaction.abort.timed.out.transaction.cleanup.interval.ms"] = interval
+    return properties | dict(settings.overrides)
+
+
+def write_properties(path: Path, properties: Mapping[str, str]) -> None:
+    path.write_text("".join(f"{name}={value}\n" for name, value in sorted(properties.items())))
