@@ -1,0 +1,66 @@
+"""What a processor's declared tables come to: checked once, coders made once, then shared by all of its shards."""
+
+import re
+from collections import Counter
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from kapelle.processors.errors import BadDeclaration
+from kapelle.processors.tables import Tables, TableSpec
+from kapelle.topology.tables.keys import KeyCodec
+from kapelle.topology.tables.rows import RowCodec
+
+# Names stand at the beginning of keys, before a zero byte; those that begin with "_" are our own.
+NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+
+
+_layouts: WeakKeyDictionary[type[Tables], tuple["TableLayout", ...]] = WeakKeyDictionary()
+
+
+class TableLayout(msgspec.Struct, frozen=True):
+    """One table: its coders, and what its keys begin with after the shard's own prefix."""
+
+    name: str
+    prefix: bytes
+    keys: KeyCodec
+    rows: RowCodec[Any]
+    bucketed: bool
+
+
+def table_layout(spec: TableSpec[Any, Any]) -> TableLayout:
+    keys = KeyCodec(spec.name, spec.key)
+    if spec.bucketed and keys.columns[:1] != (int,):
+        raise BadDeclaration(
+            f"Expected the key of the bucketed table {spec.name!r} to begin with an int, but found {spec.key!r}"
+        )
+    return TableLayout(spec.name, spec.name.encode() + b"\0", keys, RowCodec(spec), spec.bucketed)
+
+
+def layout(tables: type[Tables]) -> tuple[TableLayout, ...]:
+    """The layouts of all declared tables, in the order of their declaration."""
+    found = _layouts.get(tables)
+    if found is None:
+        found = _layouts[tables] = _laid_out(tables)
+    return found
+
+
+def _laid_out(tables: type[Tables]) -> tuple[TableLayout, ...]:
+    specs = tables.specs()
+    for spec in specs:
+        check_name("a table", spec.name)
+        if spec.attribute == "timers":
+            raise BadDeclaration(f"Expected the attribute timers of {tables.__name__} to stay free, but it is a table")
+    doubled = [name for name, count in Counter(spec.name for spec in specs).items() if count > 1]
+    if doubled:
+        raise BadDeclaration(f"Expected each table of {tables.__name__} to have a name of its own, but found {doubled}")
+    return tuple(table_layout(spec) for spec in specs)
+
+
+def check_name(what: str, name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise BadDeclaration(
+            f"Expected the name of {what} to be a letter followed by letters, digits, '_', '.' and '-', "
+            f"but found {name!r}"
+        )

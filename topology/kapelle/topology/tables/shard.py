@@ -1,0 +1,171 @@
+"""The state of one processor on one partition, as the runtime holds it.
+
+    state = ShardState(processor, partition, store)
+    processor.deciders[…](message, state.reader, now_ms)        decide reads
+    processor.appliers[…](event, state.writer)                  apply writes; nothing is stored yet
+    state.changes()                                             what goes to the changelog
+    state.stage(batch, meta); store.write(batch); state.clear() after the commit
+    state.clear()                                               after an abort
+
+A stored key is the shard's prefix (processor, 00, partition), the table's (name, 00) and the encoded key. A key in the
+changelog is the same without the shard's prefix.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from kapelle.processors.processor import Processor
+from kapelle.processors.tables import Key, Tables, TableSpec, table
+from kapelle.topology.tables.buckets import FLOORS, BucketedReadTable, BucketedWriteTable, Buckets
+from kapelle.topology.tables.keys import successor
+from kapelle.topology.tables.layout import TableLayout, check_name, layout, table_layout
+from kapelle.topology.tables.overlay import Overlay
+from kapelle.topology.tables.store import Batch, Store
+from kapelle.topology.tables.table import Place, ReadTable, WriteTable
+from kapelle.topology.tables.timers import DUE, TIMERS, ReadTimers, TimerQueue, WriteTimers
+
+S = TypeVar("S", bound=Tables)
+Row = tuple[bytes, bytes | None]
+
+
+class ShardMeta(msgspec.Struct, frozen=True):
+    """What the stored rows of a shard stand for. It is written together with them, and is not in the changelog."""
+
+    changelog_offset: int
+    saved_at_ms: int
+    changelog_id: str
+    positions: dict[str, int]
+
+
+META: Final = table_layout(table("_meta", key=tuple[()], row=ShardMeta))
+_FLOORS: Final = table_layout(FLOORS)
+_TIMERS: Final = table_layout(TIMERS)
+_DUE: Final = table_layout(DUE)
+
+
+def shard_prefix(processor: str, partition: int) -> bytes:
+    check_name("a processor", processor)
+    return processor.encode() + b"\0" + partition.to_bytes(4, "big")
+
+
+class ShardState(Generic[S]):
+    """The tables and timers of one shard, with the changes since the last commit."""
+
+    reader: S
+    writer: S
+
+    def __init__(self, processor: Processor[S], partition: int, store: Store) -> None:
+        self.prefix = shard_prefix(processor.name, partition)
+        self._store = store
+        self._places: dict[str, Place[Any]] = {}
+        self._buckets: dict[str, Buckets] = {}
+        floors: WriteTable[tuple[str], Any] = WriteTable(self._place(_FLOORS))
+        self._timers = TimerQueue(self._place(_TIMERS), self._place(_DUE))
+        for each in layout(processor.tables):
+            place = self._place(each)
+            if each.bucketed:
+                self._buckets[place.name] = Buckets(place, floors)
+        self._overlays = tuple(place.overlay for place in self._places.values())
+        self.reader = processor.tables.bind(self._open_reader, ReadTimers(self._timers))
+        self.writer = processor.tables.bind(self._open_writer, WriteTimers(self._timers))
+
+    @property
+    def size_bytes(self) -> int:
+        """What the changes since the last commit take in memory."""
+        return sum([overlay.size_bytes for overlay in self._overlays])
+
+    @property
+    def changed(self) -> bool:
+        return any(overlay.rows for overlay in self._overlays)
+
+    def changes(self) -> list[Row]:
+        """The changed rows with their last values, for the changelog. None is a deletion."""
+        cut = len(self.prefix)
+        return [(key[cut:], value) for overlay in self._overlays for key, value in overlay.rows.items()]
+
+    def stage(self, batch: Batch, meta: ShardMeta) -> None:
+        """Put the changes and what they stand for into a batch that is about to be written."""
+        for overlay in self._overlays:
+            batch.update(overlay.rows)
+        for buckets in self._buckets.values():
+            buckets.stage(batch)
+        batch.put(self.prefix + META.prefix, META.rows.encode(meta))
+
+    def clear(self) -> None:
+        """Forget the changes: after an abort, or when the batch that they were staged in has been written."""
+        for overlay in self._overlays:
+            overlay.clear()
+        for buckets in self._buckets.values():
+            buckets.forget_changes()
+        self._timers.forget_changes()
+
+    def restore(self, rows: Iterable[Row], batch: Batch) -> None:
+        """Put rows of the changelog into a batch. Until it is written and `clear` was called, nothing may be read."""
+        prefix = self.prefix
+        batch.update({prefix + key: value for key, value in rows})
+        self._forget_store()
+
+    def wipe(self, batch: Batch) -> None:
+        """Delete all that is stored of this shard, its meta row too. The same holds for reading as after `restore`."""
+        batch.delete_range(self.prefix, successor(self.prefix))
+        self._forget_store()
+
+    def meta(self) -> ShardMeta | None:
+        """What the stored rows stand for; None if nothing was ever stored here."""
+        value = self._store.get(self.prefix + META.prefix)
+        return None if value is None else META.rows.decode(value, ())
+
+    def due(self, now_ms: int, limit: int) -> list[tuple[str, str, int]]:
+        """Up to `limit` timers (key, name, due_at_ms) that are due at `now_ms`, earliest first."""
+        return self._timers.due(now_ms, limit)
+
+    def next_due_at_ms(self) -> int | None:
+        return self._timers.next_due_at_ms()
+
+    def sweep(self, limit: int) -> int:
+        """Delete up to `limit` rows that their tables have dropped by the bucket, and tell how many they were."""
+        count = 0
+        for buckets in self._buckets.values():
+            count += buckets.sweep(limit - count)
+        return count
+
+    def rows(self) -> Iterator[tuple[str, Key, msgspec.Struct]]:
+        """Every row that can be seen, by table: those of the processor, then its timers and floors."""
+        for name in sorted(self._places):
+            if name != DUE.name:  # an index of the timers, with nothing of its own
+                for key, row in self._opened(name, write=False).prefix():
+                    yield name, key, row
+
+    def fingerprint(self) -> str:
+        """A digest of all rows that can be seen. Shards with equal rows have equal ones, whatever their history."""
+        digest = hashlib.blake2b(digest_size=16)
+        for name, key, row in self.rows():
+            place = self._places[name]
+            for part in (place.keys.encode(name.encode() + b"\0", key), place.rows.encode(row)):
+                digest.update(len(part).to_bytes(4, "big") + part)
+        return digest.hexdigest()
+
+    def _place(self, each: TableLayout) -> Place[Any]:
+        place = Place(self.prefix + each.prefix, keys=each.keys, rows=each.rows, overlay=Overlay(self._store))
+        self._places[each.name] = place
+        return place
+
+    def _open_reader(self, spec: TableSpec[Any, Any]) -> ReadTable[Any, Any]:
+        return self._opened(spec.name, write=False)
+
+    def _open_writer(self, spec: TableSpec[Any, Any]) -> ReadTable[Any, Any]:
+        return self._opened(spec.name, write=True)
+
+    def _opened(self, name: str, *, write: bool) -> ReadTable[Any, Any]:
+        place, buckets = self._places[name], self._buckets.get(name)
+        if buckets is None:
+            return WriteTable(place) if write else ReadTable(place)
+        return BucketedWriteTable(place, buckets) if write else BucketedReadTable(place, buckets)
+
+    def _forget_store(self) -> None:
+        for buckets in self._buckets.values():
+            buckets.forget_store()
+        self._timers.forget_store()

@@ -1,0 +1,114 @@
+"""Typed tables over the changes of a cycle: one kind to read, for `decide`, and one to write as well, for `apply`.
+
+A scan sees the table as it was when the scan began, so an `apply` may change the rows that it walks over.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Generic, NoReturn, TypeVar
+
+import msgspec
+
+from kapelle.processors.errors import WriteInDecide
+from kapelle.processors.tables import Key
+from kapelle.topology.tables.errors import NotBucketed
+from kapelle.topology.tables.keys import KeyCodec, successor
+from kapelle.topology.tables.overlay import UNCHANGED, Overlay
+from kapelle.topology.tables.rows import RowCodec
+
+K = TypeVar("K", bound=Key)
+R = TypeVar("R", bound=msgspec.Struct)
+
+
+class Place(Generic[R]):
+    """Where the rows of one table of one shard are, and how they are coded. Its reader and its writer share it."""
+
+    __slots__ = ("end", "keys", "name", "overlay", "prefix", "rows")
+
+    def __init__(self, prefix: bytes, *, keys: KeyCodec, rows: RowCodec[R], overlay: Overlay) -> None:
+        self.name = rows.table
+        self.prefix = prefix
+        self.end = successor(prefix)
+        self.keys = keys
+        self.rows = rows
+        self.overlay = overlay
+
+
+class ReadTable(Generic[K, R]):
+    """A table that can be read. Whoever tries to write it is told to emit an event instead."""
+
+    def __init__(self, place: Place[R]) -> None:
+        self._place = place
+        self._prefix = place.prefix
+        self._key_at = len(place.prefix)
+        self._overlay = place.overlay
+        self._stored = place.overlay.store.get
+        self._encode_key = place.keys.encode
+        self._decode_key = place.keys.decode
+        self._decode_row = place.rows.decode
+
+    def get(self, key: K, /) -> R | None:
+        stored = self._encode_key(self._prefix, key)
+        value = self._overlay.rows.get(stored, UNCHANGED)
+        if value is UNCHANGED:
+            value = self._stored(stored)
+        return None if value is None else self._decode_row(value, key)
+
+    def range(self, start: Key, end: Key, /, *, reverse: bool = False) -> Iterator[tuple[K, R]]:
+        return self._rows(self._bound(start), self._bound(end), reverse)
+
+    def prefix(self, prefix: Key = (), /, *, reverse: bool = False) -> Iterator[tuple[K, R]]:
+        start = self._bound(prefix)
+        return self._rows(start, successor(start), reverse)
+
+    def first(self, prefix: Key = (), /) -> tuple[K, R] | None:
+        return next(self.prefix(prefix), None)
+
+    def start_at(self, start: Key) -> Iterator[tuple[K, R]]:
+        """The rows from `start` to the end of the table."""
+        return self._rows(self._bound(start), self._place.end, False)
+
+    def put(self, key: K, row: R, /) -> None:  # noqa: ARG002
+        self._refuse("put")
+
+    def delete(self, key: K, /) -> None:  # noqa: ARG002
+        self._refuse("delete")
+
+    def drop_before(self, bucket: int, /) -> None:  # noqa: ARG002
+        self._refuse("drop_before")
+
+    def _refuse(self, operation: str) -> NoReturn:
+        raise WriteInDecide(self._place.name, operation)
+
+    def _bound(self, start: Key) -> bytes:
+        return self._place.keys.bound(self._prefix, start)
+
+    def _rows(self, start: bytes, end: bytes, reverse: bool) -> Iterator[tuple[K, R]]:
+        return self._decoded(self._overlay.read(start, end, reverse=reverse))
+
+    def _decoded(self, pairs: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[K, R]]:
+        decode_key, decode_row, key_at = self._decode_key, self._decode_row, self._key_at
+        for stored, value in pairs:
+            key = decode_key(stored, key_at)
+            yield key, decode_row(value, key)
+
+
+class WriteTable(ReadTable[K, R]):
+    """A table that can be read and written."""
+
+    def __init__(self, place: Place[R]) -> None:
+        super().__init__(place)
+        self._encode_row = place.rows.encode
+        self._change = place.overlay.put
+
+    def put(self, key: K, row: R, /) -> None:
+        self._change(self._encode_key(self._prefix, key), self._encode_row(row))
+
+    def delete(self, key: K, /) -> None:
+        self._change(self._encode_key(self._prefix, key), None)
+
+    def drop_before(self, bucket: int, /) -> None:  # noqa: ARG002
+        raise NotBucketed(self._place.name)
+
+
+AnyReadTable = ReadTable[Any, Any]
+AnyWriteTable = WriteTable[Any, Any]
