@@ -6,6 +6,8 @@ from contextlib import ExitStack
 import pytest
 
 from tests.support.broker import Broker, BrokerSettings, open_broker, open_private_broker
+from tests.support.brokers import GivenBroker
+from tests.support.proxy import Proxy
 
 PrivateBroker = Callable[[BrokerSettings], Broker]
 
@@ -15,6 +17,23 @@ def broker() -> Iterator[Broker]:
     """A real broker that all tests share: leave it running, and give topics and groups names of your own."""
     with open_broker() as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def own_broker(broker: Broker) -> Iterator[Broker]:
+    """The shared broker if we run it, else one beside it: for what a broker given by address does not have."""
+    if not isinstance(broker, GivenBroker):
+        yield broker
+        return
+    with open_private_broker() as opened:
+        yield opened
+
+
+@pytest.fixture
+def proxy(own_broker: Broker) -> Iterator[Proxy]:
+    """A proxy for clients that are pointed at `own_broker.proxied_servers`."""
+    with Proxy(own_broker) as started:
+        yield started
 
 
 @pytest.fixture

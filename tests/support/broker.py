@@ -14,7 +14,6 @@ import sys
 
 from tests.support.brokers import Broker, GivenBroker
 from tests.support.commands import docker_answers
-from tests.support.docker_broker import DockerBroker
 from tests.support.errors import NoBroker, SupportError
 from tests.support.jar_broker import JarBroker
 from tests.support.jars import install
@@ -38,9 +37,19 @@ def open_broker(settings: BrokerSettings | None = None) -> Broker:
 def open_private_broker(settings: BrokerSettings | None = None) -> Broker:
     """A started broker of our own, which may be killed, paused and restarted."""
     chosen = settings or BrokerSettings()
-    broker = DockerBroker(chosen) if docker_answers() else _from_jars(chosen)
-    broker.start()
+    broker = _from_docker(chosen) if docker_answers() else _from_jars(chosen)
+    try:
+        broker.start()
+    except BaseException:
+        broker.close()
+        raise
     return broker
+
+
+def _from_docker(settings: BrokerSettings) -> Broker:
+    from tests.support.docker_broker import DockerBroker  # slow to import, and of no use without an engine
+
+    return DockerBroker(settings)
 
 
 def _from_jars(settings: BrokerSettings) -> Broker:
