@@ -23,6 +23,10 @@ class LeashedProcess:
         with self._leash.stdout as said:
             self.pid = int(said.readline())
 
+    @property
+    def leash_pid(self) -> int:
+        return self._leash.pid
+
     def alive(self) -> bool:
         return self._leash.poll() is None
 
