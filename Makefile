@@ -1,0 +1,58 @@
+# Every target sets up what it needs: a virtual environment with the locked packages and, where one is used, a broker.
+
+PYTHON ?= python3
+NAME ?= spine
+BIN := .venv/bin
+READY := .venv/ready
+
+# Runs a command and says how long it took, whether it failed or not.
+timed = @start=$$(date +%s); code=0; $(2) || code=$$?; echo "$(1): $$(($$(date +%s) - start)) s"; exit $$code
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types format schemas bench prove up down lock clean
+
+help: ## Say what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY) ## Fold a thousand records, be killed in the middle, and count right
+	$(BIN)/python -m tests.proof.demo
+
+test: lint types ## Run everything that must hold before a commit: lint, types, layers and all tests, on a real broker
+	$(call timed,tests,$(BIN)/pytest --durations=15)
+
+lint: $(READY) ## Check style, formatting and the layers
+	$(call timed,ruff,$(BIN)/ruff check . && $(BIN)/ruff format --check .)
+	$(call timed,layers,$(BIN)/lint-imports)
+
+types: $(READY) ## Check types, strictly, in the package, its tests and its benchmarks
+	$(call timed,types,$(BIN)/mypy -p kapelle -p tests -p benchmarks)
+
+format: $(READY) ## Format the code and mend what can be mended without thought
+	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .
+
+schemas: $(READY) ## Generate the Python types from the Avro contracts
+	$(BIN)/python -m kapelle.schemas.generate schemas/avsc schemas/kapelle/schemas/contracts.py --released schemas/released
+
+bench: $(READY) ## Run a benchmark: NAME=spine [QUICK=1]; its last line is its figures as JSON
+	$(BIN)/python -m benchmarks.$(NAME) $(if $(QUICK),--quick)
+
+prove: $(READY) ## Prove exactly-once under at least a hundred faults on a real broker
+	$(BIN)/python -m tests.proof.prove
+
+up: $(READY) ## Leave a Kafka broker running to work with, and say where it is
+	$(BIN)/python -m tests.support.broker up
+
+down: $(READY) ## Stop the broker of `make up`; its data stays until `make clean`
+	$(BIN)/python -m tests.support.broker down
+
+lock: $(READY) ## Bring requirements.lock up to date with pyproject.toml
+	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header \
+		--upgrade --quiet --output-file requirements.lock
+
+clean: ## Remove all that was made: environment, caches, the broker and its data
+	@if [ -e $(READY) ]; then $(BIN)/python -m tests.support.broker down; fi
+	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements.lock pyproject.toml tools/setup
+	@PYTHON=$(PYTHON) tools/setup
