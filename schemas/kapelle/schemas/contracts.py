@@ -53,8 +53,8 @@ class DeadLetter(Contract, frozen=True, gc=False):
         r'{"name":"kapelle.DeadLetter","type":"record","fields":['
         r'{"name":"processor","type":"string","doc":"The processor that set it aside."},'
         r'{"name":"stage","type":'
-        r'{"name":"kapelle.Stage","type":"enum","symbols":["DECODE","DECIDE","ENCODE","APPLY","PRODUCE"],"doc":"What'
-        r' was being done with the record when it failed."}},'
+        r'{"name":"kapelle.Stage","type":"enum","symbols":["DECODE","DECIDE","ENCODE","APPLY","PRODUCE"],"doc":"What wa'
+        r's being done with the record when it failed."}},'
         r'{"name":"reason","type":"string","doc":"What was expected and what was found, for people."},'
         r'{"name":"error","type":"string","doc":"The name of the error\u0027s type, for counting."},'
         r'{"name":"topic","type":"string"},'
@@ -66,9 +66,9 @@ class DeadLetter(Contract, frozen=True, gc=False):
         r'{"name":"kapelle.Header","type":"record","fields":['
         r'{"name":"name","type":"string"},'
         r'{"name":"value","type":"bytes"}],"doc":"One header of the record, as it was."}},"default":[]},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set aside."}],"'
-        r'doc":"A record that a processor set aside: where it came from, what it held, and why it could not be proce'
-        r'ssed."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set aside."}],"doc'
+        r'":"A record that a processor set aside: where it came from, what it held, and why it could not be processed."'
+        r"}"
     )
     FINGERPRINT: ClassVar[int] = 0x9AE0AC2FE8766723
 

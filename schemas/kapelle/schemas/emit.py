@@ -1,13 +1,11 @@
 """Contract types as Python source text. The output needs no formatter and no editing."""
 
 import json
-import keyword
-import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kapelle.schemas.errors import BadSchema
+from kapelle.schemas.layout import WIDTH, Argument, layout, long_text
 from kapelle.schemas.model import (
     Array,
     Enum,
@@ -19,13 +17,11 @@ from kapelle.schemas.model import (
     Type,
     children,
     fingerprint,
-    named_types,
     nullable,
     short_name,
     to_json,
 )
-
-_WIDTH: Final = 120
+from kapelle.schemas.supported import every_type
 
 # Avro type: its Python type, and the functions of `wire` that write and read it.
 _PRIMITIVES: Final[Mapping[str, tuple[str, str]]] = {
@@ -37,23 +33,18 @@ _PRIMITIVES: Final[Mapping[str, tuple[str, str]]] = {
     "bytes": ("bytes", "binary"),
     "string": ("str", "string"),
 }
-_TAKEN_BY_CONTRACT: Final = {"to_avro", "from_avro"}
-_TAKEN_BY_MODULE: Final = {"ClassVar", "Contract", "Final", "Self", "StrEnum", "msgspec", "wire"}
 
 
 def emit(types: Sequence[Named], earlier: Mapping[str, Sequence[str]]) -> str:
     """The module of these types. `earlier` holds the released schemas of each contract, by full name."""
     contracts = {of.name for of in types if isinstance(of, Record)}
-    every: dict[str, Named] = {}
-    for of in types:
-        every.update((inner.name, inner) for inner in named_types(of))
-    _refuse_clashes(every.values())
+    every = every_type(types)
     blocks = [
         _emit_enum(of) if isinstance(of, Enum) else _emit_record(of, of.name in contracts, earlier.get(of.name, ()))
         for of in every.values()
         if isinstance(of, Enum | Record)
     ]
-    text = _head(every.values(), contracts, bool(earlier)) + "\n\n\n" + "\n\n\n".join(blocks) + "\n"
+    text = _head(every.values(), contracts, any(earlier.values())) + "\n\n\n" + "\n\n\n".join(blocks) + "\n"
     names = sorted(short_name(name) for name in every)
     text += "\n\n__all__ = [\n" + "".join(f'    "{name}",\n' for name in names) + "]\n"
     return text
@@ -90,7 +81,7 @@ def _emit_record(of: Record, is_contract: bool, earlier: Sequence[str]) -> str:
     gc = ", gc=True" if _holds_map(of) else ", gc=False"
     lines: list[str] = []
     for number, schema in enumerate(earlier, 1):
-        lines += _text(f"{_constant(of)}_{number}: Final = ", schema)
+        lines += long_text(f"{_constant(of)}_{number}: Final = ", schema)
     lines += ["", ""] if earlier else []
     lines += [f"class {short_name(of.name)}({base}, frozen=True{gc}):"]
     lines += _docstring(of.doc or f"The Avro record {of.name}.")
@@ -99,7 +90,7 @@ def _emit_record(of: Record, is_contract: bool, earlier: Sequence[str]) -> str:
     if of.fields:
         lines += [""]
     for field in _constructor_order(of):
-        lines += textwrap.wrap(field.doc, _WIDTH, initial_indent="    # ", subsequent_indent="    # ")
+        lines += textwrap.wrap(field.doc, WIDTH, initial_indent="    # ", subsequent_indent="    # ")
         default = "" if field.required else f" = {_default(field)}"
         lines += [f"    {field.name}: {_annotation(field.type)}{default}"]
     lines += ["", *_to_avro(of), "", *_from_avro(of)]
@@ -108,39 +99,11 @@ def _emit_record(of: Record, is_contract: bool, earlier: Sequence[str]) -> str:
 
 def _facts(of: Record, earlier: Sequence[str]) -> Iterator[str]:
     yield f'    FULL_NAME: ClassVar[str] = "{of.name}"'
-    yield from _text("    SCHEMA: ClassVar[str] = ", to_json(of))
+    yield from long_text("    SCHEMA: ClassVar[str] = ", to_json(of))
     yield f"    FINGERPRINT: ClassVar[int] = 0x{fingerprint(of):016X}"
     if earlier:
         names = [f"{_constant(of)}_{number}" for number in range(1, len(earlier) + 1)]
-        yield from _layout("    EARLIER: ClassVar[tuple[str, ...]] = (", names, ",)" if len(names) == 1 else ")")
-
-
-def _text(before: str, schema_json: str) -> Iterator[str]:
-    """A schema as a raw string, one field per line if it is long. JSON has no single quote that it cannot escape."""
-    escaped = schema_json.replace("'", "\\u0027")
-    if len(before) + len(escaped) + 3 <= _WIDTH:
-        yield f"{before}r'{escaped}'"
-        return
-    indent = before[: len(before) - len(before.lstrip())]
-    yield before + "("
-    for field in escaped.replace('{"name":', '\n{"name":').strip().split("\n"):
-        # A piece must not end inside of an escape.
-        for piece in re.findall(r"(?:\\u[0-9a-f]{4}|\\.|.){1,106}", field):
-            quote = "'" if '"' in piece else '"'
-            yield f"{indent}    r{quote}{piece}{quote}"
-    yield indent + ")"
-
-
-def _layout(before: str, arguments: Sequence[str], after: str) -> list[str]:
-    """A call or a collection on one line, or with its arguments on one line, or with each on a line of its own."""
-    line = before + ", ".join(arguments) + after
-    if len(line) <= _WIDTH:
-        return [line]
-    indent = before[: len(before) - len(before.lstrip())]
-    inner = f"{indent}    {', '.join(arguments)}"
-    if len(inner) <= _WIDTH and before.endswith("(") and not before.endswith(" ("):
-        return [before, inner, indent + after]
-    return [before, *(f"{indent}    {argument}," for argument in arguments), indent + after.lstrip(",")]
+        yield from layout("    EARLIER: ClassVar[tuple[str, ...]] = (", names, ",)" if len(names) == 1 else ")")
 
 
 def _to_avro(of: Record) -> Iterator[str]:
@@ -152,8 +115,8 @@ def _to_avro(of: Record) -> Iterator[str]:
     yield "            ("
     yield "                head,"
     for field in of.fields:
-        function, *rest = _write_call(field.type)
-        yield from _layout(f"                {function}(", [f"self.{field.name}", *rest], "),")
+        function, more = _write_call(field.type)
+        yield from layout(f"                {function}(", [f"self.{field.name}", *more], "),")
     yield "            )"
     yield "        )"
 
@@ -161,61 +124,63 @@ def _to_avro(of: Record) -> Iterator[str]:
 def _from_avro(of: Record) -> Iterator[str]:
     yield "    @classmethod"
     yield "    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:"
+    if not of.fields:
+        yield "        del data"
     for field in of.fields:
-        function, *rest = _read_call(field.type)
-        yield from _layout(f"        {field.name}_, at = {function}(", ["data", "at", *rest], ")")
-    yield from _layout("        value = cls(", [f"{field.name}_" for field in _constructor_order(of)], ")")
+        function, more = _read_call(field.type)
+        yield from layout(f"        {field.name}_, at = {function}(", ["data", "at", *more], ")")
+    yield from layout("        value = cls(", [f"{field.name}_" for field in _constructor_order(of)], ")")
     yield "        return value, at"
 
 
-def _write_call(of: Type) -> list[str]:
+def _write_call(of: Type) -> tuple[str, list[Argument]]:
     """The function that writes a type, and what it wants to know besides the value."""
     inner = nullable(of)
     if inner:
-        return ["wire.nullable", _writer(inner[0])] + ["1"] * inner[1]
+        return "wire.nullable", [_writer(inner[0]), *["1"] * inner[1]]
     match of:
         case Array(items=items):
-            return ["wire.array", _writer(items)]
+            return "wire.array", [_writer(items)]
         case Map(values=values):
-            return ["wire.mapping", _writer(values)]
+            return "wire.mapping", [_writer(values)]
         case Primitive(name=name):
-            return [f"wire.{_PRIMITIVES[name][1]}"]
+            return f"wire.{_PRIMITIVES[name][1]}", []
         case Enum():
-            return [f"{_constant(of)}.put"]
+            return f"{_constant(of)}.put", []
         case Record(name=name):
-            return [f"{short_name(name)}.to_avro"]
+            return f"{short_name(name)}.to_avro", []
     raise AssertionError(of)
 
 
-def _writer(of: Type) -> str:
-    """An expression for the function that writes a type."""
-    function, *rest = _write_call(of)
-    return f"lambda v: {function}({', '.join(['v', *rest])})" if rest else function
+def _writer(of: Type) -> Argument:
+    """The function that writes a type, as an argument."""
+    function, more = _write_call(of)
+    return (f"lambda v: {function}", ["v", *more]) if more else function
 
 
-def _read_call(of: Type) -> list[str]:
+def _read_call(of: Type) -> tuple[str, list[Argument]]:
     """The function that reads a type, and what it wants to know besides the place."""
     inner = nullable(of)
     if inner:
-        return ["wire.nullable_at", _reader(inner[0])] + ["1"] * inner[1]
+        return "wire.nullable_at", [_reader(inner[0]), *["1"] * inner[1]]
     match of:
         case Array(items=items):
-            return ["wire.array_at", _reader(items)]
+            return "wire.array_at", [_reader(items)]
         case Map(values=values):
-            return ["wire.mapping_at", _reader(values)]
+            return "wire.mapping_at", [_reader(values)]
         case Primitive(name=name):
-            return [f"wire.{_PRIMITIVES[name][1]}_at"]
+            return f"wire.{_PRIMITIVES[name][1]}_at", []
         case Enum():
-            return [f"{_constant(of)}.at"]
+            return f"{_constant(of)}.at", []
         case Record(name=name):
-            return [f"{short_name(name)}.from_avro"]
+            return f"{short_name(name)}.from_avro", []
     raise AssertionError(of)
 
 
-def _reader(of: Type) -> str:
-    """An expression for the function that reads a type."""
-    function, *rest = _read_call(of)
-    return f"lambda d, i: {function}({', '.join(['d', 'i', *rest])})" if rest else function
+def _reader(of: Type) -> Argument:
+    """The function that reads a type, as an argument."""
+    function, more = _read_call(of)
+    return (f"lambda d, i: {function}", ["d", "i", *more]) if more else function
 
 
 def _annotation(of: Type) -> str:
@@ -236,8 +201,10 @@ def _annotation(of: Type) -> str:
 
 def _default(field: Field) -> str:
     value = _value(field.type, field.default)
+    if not _holds_map(field.type):
+        return value
     # Each instance gets a dictionary of its own.
-    return f"msgspec.field(default_factory=lambda: {value})" if _holds_map(field.type) and value != "{}" else value
+    return "msgspec.field(default_factory=" + ("dict)" if value == "{}" else f"lambda: {value})")
 
 
 def _value(of: Type, plain: Any) -> str:
@@ -254,11 +221,16 @@ def _value(of: Type, plain: Any) -> str:
             values = [_value(items, item) for item in plain]
             return f"({values[0]},)" if len(values) == 1 else f"({', '.join(values)})"
         case Map(values=values):
-            return "{" + ", ".join(f"{json.dumps(key)}: {_value(values, plain[key])}" for key in sorted(plain)) + "}"
+            return "{" + ", ".join(f"{_quoted(key)}: {_value(values, plain[key])}" for key in sorted(plain)) + "}"
         case Record(name=name, fields=fields):
             given = [f"{f.name}={_value(f.type, plain[f.name])}" for f in fields if f.name in plain]
             return f"{short_name(name)}({', '.join(given)})"
     raise AssertionError(of)
+
+
+def _quoted(plain: str) -> str:
+    """A text in double quotes, with no quote inside, so that no formatter wants other quotes."""
+    return '"' + "".join("\\x22" if c == '"' else json.dumps(c)[1:-1] for c in plain) + '"'
 
 
 def _quoted_bytes(plain: str) -> str:
@@ -269,7 +241,7 @@ def _quoted_bytes(plain: str) -> str:
 
 _SCALARS: Final[Mapping[str, Callable[[Any], str]]] = {
     "bytes": _quoted_bytes,
-    "string": json.dumps,
+    "string": _quoted,
     "float": lambda plain: repr(float(plain)),
     "double": lambda plain: repr(float(plain)),
 }
@@ -277,7 +249,7 @@ _SCALARS: Final[Mapping[str, Callable[[Any], str]]] = {
 
 def _docstring(doc: str) -> list[str]:
     plain = doc.replace("\\", "\\\\").replace('"""', "'''").strip().rstrip('"')
-    lines = textwrap.wrap(plain, _WIDTH - 10, break_long_words=False)
+    lines = textwrap.wrap(plain, WIDTH - 10, break_long_words=False)
     if len(lines) == 1:
         return [f'    """{lines[0]}"""']
     return [f'    """{lines[0]}', *(f"    {line}" for line in lines[1:]), '    """']
@@ -301,50 +273,3 @@ def _holds_map(of: Type) -> bool:
 
 def _factories(of: Record) -> bool:
     return any(not field.required and "msgspec." in _default(field) for field in of.fields)
-
-
-def _refuse_clashes(types: Iterable[Named]) -> None:
-    taken: dict[str, str] = dict.fromkeys(_TAKEN_BY_MODULE, "the module itself")
-    for of in types:
-        name = short_name(of.name)
-        if name in taken or keyword.iskeyword(name) or not name[0].isupper():
-            why = f"taken by {taken[name]}" if name in taken else "not the name of a Python class"
-            raise BadSchema(of.name, f"expected a name of its own in CapWords, but {name!r} is {why}")
-        taken[name] = of.name
-        _refuse_unsupported(of)
-
-
-def _refuse_unsupported(of: Named) -> None:
-    match of:
-        case Enum(symbols=symbols):
-            for symbol in symbols:
-                if not symbol.isupper() or keyword.iskeyword(symbol) or symbol.startswith("_"):
-                    raise BadSchema(of.name, f"expected symbols in CAPITALS, but found {symbol!r}")
-        case Record(fields=fields):
-            for field in fields:
-                where = f"{of.name}.{field.name}"
-                if keyword.iskeyword(field.name) or field.name in _TAKEN_BY_CONTRACT or not field.name[0].islower():
-                    raise BadSchema(where, "expected a field name in lower case that Python does not use itself")
-                _refuse_type(field.type, where, field.name)
-        case _:
-            raise BadSchema(of.name, "expected a type that contracts may use, but fixed is none: use bytes")
-
-
-def _refuse_type(of: Type, where: str, name: str) -> None:
-    inner = nullable(of)
-    match of:
-        case Primitive(name="null"):
-            raise BadSchema(where, "expected null only in a union with one other type")
-        case Primitive(logical=str(logical)) if (of.name, logical) != ("long", "timestamp-millis"):
-            raise BadSchema(where, f"expected no logical type but timestamp-millis of a long, but found {logical}")
-        case Primitive(logical="timestamp-millis") if not name.endswith("_ms"):
-            raise BadSchema(where, "expected a field of milliseconds to have a name that ends in _ms")
-        case Primitive() | Enum() | Record():
-            return
-        case Array() | Map():
-            for child in children(of):
-                _refuse_type(child, where, name)
-        case _ if inner:
-            _refuse_type(inner[0], where, name)
-        case _:
-            raise BadSchema(where, "expected a type that contracts may use: unions are of null and one other type")

@@ -5,24 +5,27 @@ python -m kapelle.schemas.generate SOURCE_DIR TARGET.py [--released DIR] [--chec
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kapelle.schemas.emit import emit
 from kapelle.schemas.errors import SchemaError
-from kapelle.schemas.model import fingerprint
-from kapelle.schemas.released import read_released
+from kapelle.schemas.model import Named, fingerprint
+from kapelle.schemas.released import Version, read_released
 from kapelle.schemas.sources import read_sources
 
 
 def generate(source: Path, released: Path | None = None) -> str:
     """The text of the module."""
     types = read_sources(source)
-    current = {of.name: fingerprint(of) for of in types}
-    earlier = {
-        full_name: [version.schema for version in versions if version.fingerprint != current.get(full_name)]
-        for full_name, versions in (read_released(released) if released else {}).items()
-    }
-    return emit(types, earlier)
+    versions = read_released(released) if released else {}
+    return emit(types, {of.name: _earlier(of, versions) for of in types})
+
+
+def _earlier(of: Named, versions: Mapping[str, Sequence[Version]]) -> list[str]:
+    """The released schemas whose records this contract reads, under its own name and those that it had."""
+    found = (version for name in (*of.aliases, of.name) for version in versions.get(name, ()))
+    return [version.schema for version in found if version.fingerprint != fingerprint(of)]
 
 
 def main(arguments: list[str] | None = None) -> int:

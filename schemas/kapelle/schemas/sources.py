@@ -21,12 +21,7 @@ class _Sources:
         self._files: dict[str, tuple[str, Any]] = {}
         for file in files:
             plain = load_json(file.read_text(), file.name)
-            full_name = _full_name(plain, file.name)
-            if full_name in self._files:
-                raise BadSchema(
-                    file.name, f"expected one file for {full_name}, but {self._files[full_name][0]} is another"
-                )
-            self._files[full_name] = file.name, plain
+            self._files[_full_name(plain, file)] = file.name, plain
         self._found: dict[str, Named] = {}
         self._open: list[str] = []
 
@@ -51,8 +46,8 @@ class _Sources:
         return found
 
 
-def _full_name(plain: Any, where: str) -> str:
+def _full_name(plain: Any, file: Path) -> str:
     match plain:
-        case {"name": str(name), "namespace": str(namespace)} if name and namespace and "." not in name:
+        case {"name": str(name), "namespace": str(namespace)} if name == file.stem and namespace:
             return f"{namespace}.{name}"
-    raise BadSchema(where, "expected a record or an enum with a name and a namespace")
+    raise BadSchema(file.name, f"expected a record or an enum with a namespace and the name {file.stem}")
