@@ -15,6 +15,7 @@ from kapelle.topology.tables.errors import (
     TableError,
 )
 from kapelle.topology.tables.memory import MemoryStore
+from kapelle.topology.tables.rocks import Memory, RocksStore
 from kapelle.topology.tables.rows import ROW_BYTES_MAX
 from kapelle.topology.tables.shard import ShardMeta, ShardState
 from kapelle.topology.tables.store import Batch, Store
@@ -24,8 +25,10 @@ __all__ = [
     "BadKey",
     "BadRow",
     "Batch",
+    "Memory",
     "MemoryStore",
     "NotBucketed",
+    "RocksStore",
     "RowCorrupt",
     "RowTooLarge",
     "RowVersionUnknown",

@@ -1,0 +1,213 @@
+"""The store on disk: RocksDB in one directory, within a fixed budget of memory.
+
+Writes go to the write-ahead log and survive the end of the process at once. They survive a loss of power when they are
+synced: the Kafka runtime need not, since the changelog repairs what is lost; the embedded runtime must. A log whose end
+is torn is read up to the tear, so the store is then as it was after some earlier batch, never between two.
+"""
+
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DbClosedError,
+    DBCompressionType,
+    DBRecoveryMode,
+    Options,
+    Rdict,
+    RdictIter,
+    ReadOptions,
+    WriteBatch,
+    WriteBufferManager,
+    WriteOptions,
+)
+
+from kapelle.topology.tables.errors import StoreClosed, StoreCorrupt, StoreError, StoreFailed, StoreLocked
+from kapelle.topology.tables.lock import DirectoryLock
+from kapelle.topology.tables.store import Batch
+
+MB: Final = 1024 * 1024
+MEMORY_BYTES_DEFAULT: Final = 256 * MB
+MEMORY_BYTES_MIN: Final = 8 * MB
+OPEN_FILES_MAX: Final = 512  # well within the 1,024 that a process may often have, sockets included
+BLOOM_BITS: Final = 10  # one read in a hundred looks into a file in vain
+
+Scan = Iterator[tuple[bytes, bytes]]
+
+
+class Memory:
+    """How much memory the stores of this process may take together: blocks, indexes, filters and write buffers.
+
+    Write buffers are charged to the cache, so the sum of all is bounded by `limit_bytes`. Beyond it come only what
+    scans pin, and the buffers of compactions under way.
+    """
+
+    def __init__(self, limit_bytes: int = MEMORY_BYTES_DEFAULT) -> None:
+        if limit_bytes < MEMORY_BYTES_MIN:
+            raise ValueError(
+                f"Expected at least {MEMORY_BYTES_MIN} bytes of memory for tables, but found {limit_bytes}"
+            )
+        self.limit_bytes = limit_bytes
+        self.write_buffer_bytes = limit_bytes // 8
+        # Not the LRU kind: each of its many shards must hold the largest filter, or reads it again for every lookup.
+        self.cache = Cache.new_hyper_clock_cache(limit_bytes, 0)
+        self.write_buffers = WriteBufferManager.new_write_buffer_manager_with_cache(limit_bytes // 4, False, self.cache)
+
+    @property
+    def used_bytes(self) -> int:
+        return self.cache.get_usage()
+
+
+class RocksStore:
+    """A store in a directory, which one process has at a time.
+
+    `wait_s` is how long to wait for another process to leave it, as when one takes over from another.
+    """
+
+    def __init__(self, path: Path, memory: Memory, *, wait_s: float = 0.0) -> None:
+        self.path = path
+        self._lock = DirectoryLock(path, wait_s=wait_s)
+        try:
+            self._rocks = _opened(path, memory)
+        except BaseException:
+            self._lock.release()
+            raise
+        # The same rows, without a search for the column family by its name at every call.
+        self._rows = self._rocks.get_column_family("default")
+        self._get = self._rows.get
+        self._synced = WriteOptions()
+        self._synced.sync = True
+        self._unsynced = WriteOptions()
+        self._scans: set[weakref.ref[Scan]] = set()
+        self._closed = False
+
+    def get(self, key: bytes, /) -> bytes | None:
+        try:
+            value: bytes | None = self._get(key)
+        except Exception as error:
+            raise _translated(self.path, error) from error
+        return value
+
+    def scan(self, start: bytes, end: bytes, /, *, reverse: bool = False) -> Scan:
+        if start >= end:
+            return iter(())
+        options = ReadOptions()
+        # The bound below is not set: in rocksdict 0.3.29 `set_iterate_lower_bound` sets the one above.
+        options.set_iterate_upper_bound(end)
+        try:
+            rows = self._rows.iter(options)
+            if reverse:
+                rows.seek_to_last()
+            else:
+                rows.seek(start)
+        except Exception as error:
+            raise _translated(self.path, error) from error
+        scan = self._backward(rows, start) if reverse else self._forward(rows)
+        self._scans.add(weakref.ref(scan, self._scans.discard))
+        return scan
+
+    def write(self, batch: Batch, /, *, sync: bool = False) -> None:
+        try:
+            self._rocks.write(_written(batch), self._synced if sync else self._unsynced)
+        except Exception as error:
+            raise _translated(self.path, error) from error
+
+    def close(self) -> None:
+        """Leave the directory to others. Scans under way end here."""
+        if self._closed:
+            return
+        self._closed = True
+        # A scan keeps the database open, and with it the directory: end those that somebody still holds.
+        for reference in list(self._scans):
+            scan = reference()
+            if scan is not None:
+                scan.close()  # type: ignore[attr-defined]  # scans are generators
+        self._rows.close()
+        self._rocks.close()
+        self._lock.release()
+
+    def _forward(self, rows: RdictIter) -> Scan:
+        valid, key, value, step = rows.valid, rows.key, rows.value, rows.next
+        try:
+            while valid():
+                yield key(), value()
+                step()
+            rows.status()  # a damaged block ends a scan like the end of the range does; only this tells them apart
+        except Exception as error:
+            raise _translated(self.path, error) from error
+
+    def _backward(self, rows: RdictIter, start: bytes) -> Scan:
+        try:
+            while rows.valid():
+                key = rows.key()
+                if key < start:
+                    return
+                yield key, rows.value()
+                rows.prev()
+            rows.status()
+        except Exception as error:
+            raise _translated(self.path, error) from error
+
+
+def _opened(path: Path, memory: Memory) -> Rdict:
+    rows = path / "rows"
+    # RocksDB would make a new, empty database here and delete the files of the old one.
+    if not (rows / "CURRENT").exists() and (any(rows.glob("*.sst")) or any(rows.glob("*.log"))):
+        raise StoreCorrupt(path, "the file CURRENT is missing, but there are files with rows")
+    try:
+        options = _options(memory)
+        # Unless the column family is named, rocksdict opens it with the options of the last time and a cache of 8 MB.
+        return Rdict(str(rows), options, {"default": options})
+    except Exception as error:
+        raise _translated(path, error) from error
+
+
+def _options(memory: Memory) -> Options:
+    blocks = BlockBasedOptions()
+    blocks.set_block_cache(memory.cache)
+    blocks.set_cache_index_and_filter_blocks(True)
+    blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    blocks.set_bloom_filter(BLOOM_BITS, False)
+    options = Options(raw_mode=True)
+    options.set_block_based_table_factory(blocks)
+    options.set_write_buffer_manager(memory.write_buffers)
+    options.set_write_buffer_size(memory.write_buffer_bytes)
+    options.set_max_write_buffer_number(3)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_level_compaction_dynamic_level_bytes(True)
+    options.set_max_background_jobs(2)
+    options.set_max_open_files(OPEN_FILES_MAX)
+    options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(4 * MB)
+    options.set_stats_dump_period_sec(0)
+    return options
+
+
+def _written(batch: Batch) -> WriteBatch:
+    written = WriteBatch(raw_mode=True)
+    for start, end in batch.ranges:
+        if start < end:
+            written.delete_range(start, end)
+    put, delete = written.put, written.delete
+    for key, value in batch.rows.items():
+        if value is None:
+            delete(key)
+        else:
+            put(key, value)
+    return written
+
+
+def _translated(path: Path, error: Exception) -> StoreError:
+    """What an error of RocksDB means. It comes as text only: the kind, a colon, the particulars."""
+    text = str(error)
+    if isinstance(error, DbClosedError):
+        return StoreClosed(path)
+    if text.startswith("Corruption") or "No such file" in text:
+        return StoreCorrupt(path, text)
+    if "lock" in text.lower():
+        return StoreLocked(path, text)
+    return StoreFailed(path, text)
