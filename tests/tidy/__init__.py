@@ -1,0 +1,1 @@
+"""What holds for every file of the project."""
