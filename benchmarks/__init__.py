@@ -1,0 +1,1 @@
+"""Measurements of Kapelle beside its peers, on a real broker."""

@@ -1,0 +1,54 @@
+"""Who takes part in the throughput benchmark: how each is started and how much work it is given."""
+
+import sys
+from dataclasses import dataclass
+
+from benchmarks import ours
+from benchmarks.peers import environment
+from benchmarks.throughput import Command, Load, Place
+
+# A peer that is too slow for the full load gets less of it; its records per second do not depend on that.
+FULL = {
+    "ours": Load(200_000, warm_up=20_000),
+    "handwritten": Load(200_000, warm_up=20_000),
+    "kafka_streams": Load(200_000, warm_up=100_000),
+    "quix": Load(50_000, warm_up=5_000),
+    "faust": Load(5_000, warm_up=500),
+}
+QUICK = {
+    "ours": Load(30_000, warm_up=5_000),
+    "handwritten": Load(30_000, warm_up=5_000),
+    "kafka_streams": Load(30_000, warm_up=50_000),
+    "quix": Load(5_000, warm_up=500),
+    "faust": Load(800, warm_up=100),
+}
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A runtime that can do the work."""
+
+    name: str
+    command: Command
+
+
+def contestants(protocol: str) -> dict[str, Contestant]:
+    """Every runtime by name. The group protocol is for those that let one choose: ours and the hand-written loop."""
+    commands: dict[str, Command] = {
+        "ours": lambda place: ours.command(place, protocol=protocol),
+        "handwritten": lambda place: python_peer("handwritten", place, "--protocol", protocol),
+        "kafka_streams": lambda place: [*environment.kafka_streams(), *place.arguments()],
+        "quix": lambda place: foreign_peer("quix", place),
+        "faust": lambda place: foreign_peer("faust_app", place),
+    }
+    return {name: Contestant(name, command) for name, command in commands.items()}
+
+
+def python_peer(module: str, place: Place, *more: str) -> list[str]:
+    """A peer that needs nothing but what this project has."""
+    return [sys.executable, "-m", f"benchmarks.peers.{module}", *place.arguments(), *more]
+
+
+def foreign_peer(module: str, place: Place, *more: str) -> list[str]:
+    """A peer with packages of its own."""
+    return [environment.python(), "-m", f"benchmarks.peers.{module}", *place.arguments(), *more]
