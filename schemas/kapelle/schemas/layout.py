@@ -38,14 +38,13 @@ def layout(before: str, arguments: Sequence[Argument], after: str) -> list[str]:
 
 
 def long_text(before: str, text: str) -> Iterator[str]:
-    """A schema's JSON as a raw string, one field per line if it is long."""
-    escaped = text.replace("'", "\\u0027")
-    if len(before) + len(escaped) + 3 <= WIDTH:
-        yield f"{before}r'{escaped}'"
+    """A schema's normal JSON as a raw string, one field per line if it is long."""
+    if len(before) + len(text) + 3 <= WIDTH:
+        yield f"{before}r'{text}'"
         return
     indent = _indent(before) + "    "
     yield before + "("
-    for field in escaped.replace('{"name":', '\n{"name":').strip().split("\n"):
+    for field in text.replace('{"name":', '\n{"name":').strip().split("\n"):
         for piece in _pieces(field, WIDTH - len(indent) - 3):
             quote = "'" if '"' in piece else '"'
             yield f"{indent}r{quote}{piece}{quote}"

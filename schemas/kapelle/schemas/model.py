@@ -138,8 +138,11 @@ def nullable(of: Type) -> tuple[Type, int] | None:
 
 
 def to_json(of: Type) -> str:
-    """The normal form: one line, full names, each name defined where it first appears, nothing lost."""
-    return json.dumps(_plain(of, set(), canonical=False), separators=(",", ":"))
+    """The normal form: one line of ASCII, full names, each name defined where it first appears, nothing lost.
+
+    It has no single quote, so that it can stand between two of them in generated code.
+    """
+    return json.dumps(_plain(of, set(), canonical=False), separators=(",", ":")).replace("'", "\\u0027")
 
 
 def canonical_form(of: Type) -> str:

@@ -238,6 +238,10 @@ def _measure(of: Type, known: dict[str, tuple[int, int]]) -> tuple[int, int]:
     return found
 
 
+def _is_int(plain: Any, bits: int) -> bool:
+    return isinstance(plain, int) and not isinstance(plain, bool) and -(2 ** (bits - 1)) <= plain < 2 ** (bits - 1)
+
+
 def _is_number(plain: Any) -> bool:
     return isinstance(plain, int | float) and not isinstance(plain, bool)
 
@@ -249,8 +253,8 @@ def _is_latin(plain: Any) -> bool:
 _SCALARS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "null": lambda plain: plain is None,
     "boolean": lambda plain: isinstance(plain, bool),
-    "int": lambda plain: _is_number(plain) and plain in range(-(2**31), 2**31),
-    "long": lambda plain: _is_number(plain) and plain in range(-(2**63), 2**63),
+    "int": lambda plain: _is_int(plain, 32),
+    "long": lambda plain: _is_int(plain, 64),
     "float": _is_number,
     "double": _is_number,
     "bytes": _is_latin,

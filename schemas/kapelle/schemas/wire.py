@@ -214,7 +214,7 @@ def nullable_at(data: bytes, at: int, read: Read[T], null: int = 0) -> tuple[T |
     if branch == null:
         return None, at
     if branch != 1 - null:
-        raise Corrupt("branch 0 or 1 of a union", str(branch))
+        raise Corrupt("a branch below 2", str(branch))
     return read(data, at)
 
 
