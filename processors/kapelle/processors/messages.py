@@ -1,5 +1,6 @@
 """What a processor is handed: one message, with the key that it is partitioned by and an id that never changes."""
 
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -18,7 +19,7 @@ class Message(msgspec.Struct, Generic[V], frozen=True, gc=False):
     value: V
     id: str
     trace: str | None = None
-    headers: tuple[tuple[str, bytes], ...] = ()
+    headers: Sequence[tuple[str, bytes]] = ()
 
 
 class TimerDue(msgspec.Struct, frozen=True, gc=False):

@@ -1,0 +1,201 @@
+"""The simulated cluster as one member sees it: the `Log` that the simulation hands to a real `Member`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from kapelle.testing.cluster import Cluster, Entry, Outcome, Transaction
+from kapelle.topology.build import Topology
+from kapelle.topology.errors import CycleAborted, ProducerLost
+from kapelle.topology.log import Headers, Listener, Place, Record, Row, Taken
+
+Choose = Callable[[int], int]  # a number below the given one
+
+
+def _all(count: int) -> int:
+    return count - 1
+
+
+class Faults:
+    """What the next calls of a log do wrong. Each fault is used once."""
+
+    def __init__(self) -> None:
+        self.commit_unanswered: Outcome | None = None  # the commit has this outcome, and nobody tells
+        self.commit_aborted = False
+        self.repeat_records = 0  # records delivered once more
+
+
+class SimulatedLog:
+    """One process's connection to the cluster."""
+
+    def __init__(self, cluster: Cluster, topology: Topology, name: str, *, choose: Choose = _all) -> None:
+        self.cluster = cluster
+        self.name = name
+        self.faults = Faults()
+        self._topology = topology
+        self._choose = choose
+        self._listener: Listener | None = None
+        self._epochs: dict[str, int] = {}
+        self._owned: dict[str, set[int]] = {p: set() for p in topology.processors}
+        self._positions: dict[tuple[str, Place], int] = {}
+        self._watched: dict[Place, int] = {}
+        self._row_ends: dict[Place, int] = {}
+        self._transaction: Transaction | None = None
+        self._producer_epoch = 0
+
+    def join(self, listener: Listener) -> None:
+        self._listener = listener
+        self.renew()
+        for processor in self._topology.processors:
+            self._epochs[processor] = self.cluster.join_group(processor, self.name)
+
+    def take(self, records_max: int, wait_s: float) -> Taken:  # noqa: ARG002 - time stands still here
+        self._rebalance()
+        taken = Taken([], [])
+        for (processor, place), position in list(self._positions.items()):
+            stable = self.cluster.stable_end(place)
+            there = self.cluster.committed_entries(place, position)
+            wanted = there[: self._choose(min(len(there), records_max) + 1)] if there else []
+            whole = len(wanted) == len(there)
+            again = self._again(place, position)
+            for offset, entry in again + wanted:
+                taken.records.append(self._record(processor, place, offset, entry))
+                position = max(position, offset + 1)
+            if whole:
+                position = max(position, stable)
+                taken.ends.append((processor, place, position))
+            self._positions[processor, place] = position
+        return taken
+
+    def _again(self, place: Place, position: int) -> list[tuple[int, Entry]]:
+        """Records that were delivered before, if the fault says so."""
+        count, self.faults.repeat_records = self.faults.repeat_records, 0
+        return [e for e in self.cluster.committed_entries(place) if position - count <= e[0] < position]
+
+    @staticmethod
+    def _record(processor: str, place: Place, offset: int, entry: Entry) -> Record:
+        return Record(processor, place.topic, place.partition, offset, entry.key, entry.value, entry.headers)
+
+    def start(self, processor: str, offsets: Mapping[Place, int]) -> None:
+        for place, offset in offsets.items():
+            self._positions[processor, place] = offset
+
+    def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
+        return self.cluster.stable_offsets(processor, places)
+
+    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        return {place: self.cluster.end(place) for place in places}
+
+    def identity(self, topic: str) -> str:
+        return topic
+
+    def watch(self, changelogs: Mapping[Place, int]) -> None:
+        self._watched = dict(changelogs)
+
+    def rows(self, rows_max: int, wait_s: float) -> tuple[dict[Place, list[Row]], dict[Place, int]]:  # noqa: ARG002
+        found: dict[Place, list[Row]] = {}
+        reached: dict[Place, int] = {}
+        for place, offset in self._watched.items():
+            there = self.cluster.committed_entries(place, offset)
+            wanted = there[: self._choose(min(len(there), rows_max) + 1)] if there else []
+            found[place] = [Row(i, e.key or b"", e.value) for i, e in wanted]
+            whole = len(wanted) == len(there)
+            reached[place] = self.cluster.stable_end(place) if whole else wanted[-1][0] + 1 if wanted else offset
+            self._watched[place] = max(offset, reached[place])
+        return found, reached
+
+    # The transaction ------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        if self._transaction is not None:
+            raise AssertionError("a transaction is open already")
+        self._row_ends = {}
+        self._transaction = self.cluster.begin(self.name, self._producer_epoch)
+        self.cluster.check_producer(self._transaction)
+
+    def send(self, place: Place, key: bytes | None, value: bytes | None, headers: Headers | None) -> None:
+        transaction = self._open()
+        self.cluster.append(transaction, place, Entry(transaction, key, value, headers))
+
+    def send_rows(self, place: Place, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        transaction = self._open()
+        for key, value in rows:
+            offset = self.cluster.append(transaction, place, Entry(transaction, key, value, None))
+            self._row_ends[place] = offset + 1
+
+    def send_offsets(self, processor: str, offsets: Mapping[Place, int]) -> None:
+        transaction = self._open()
+        self.cluster.check_producer(transaction)
+        self.cluster.check_member(processor, self.name, self._epochs[processor])
+        transaction.offsets.setdefault(processor, {}).update(offsets)
+
+    def commit(self) -> None:
+        transaction = self._open()
+        self.cluster.check_producer(transaction)
+        faults = self.faults
+        if faults.commit_aborted:
+            faults.commit_aborted = False
+            raise CycleAborted("the commit was refused")
+        if faults.commit_unanswered is not None:
+            outcome, faults.commit_unanswered = faults.commit_unanswered, None
+            if outcome is not Outcome.OPEN:
+                self.cluster.finish(transaction, outcome)
+            raise ProducerLost("the commit was not answered")
+        self.cluster.finish(transaction, Outcome.COMMITTED)
+        self._transaction = None
+
+    def row_end(self, place: Place) -> int:
+        return self._row_ends[place]
+
+    def abort(self) -> None:
+        transaction, self._transaction = self._transaction, None
+        if transaction is None:
+            return
+        self.cluster.check_producer(transaction)
+        self.cluster.finish(transaction, Outcome.ABORTED)
+
+    def renew(self) -> None:
+        self._transaction = None
+        self._producer_epoch = self.cluster.init_producer(self.name)
+
+    def leave(self) -> None:
+        with suppress(ProducerLost):  # somebody else has ended it
+            self.abort()
+        self.cluster.expel(self.name)
+        self._positions.clear()
+
+    def _open(self) -> Transaction:
+        if self._transaction is None:
+            raise AssertionError("no transaction is open")
+        return self._transaction
+
+    # Partitions -----------------------------------------------------------------------------------------------------
+
+    def _rebalance(self) -> None:
+        assert self._listener is not None
+        for processor, owned in self._owned.items():
+            group = self.cluster.groups[processor]
+            expelled = group.members.get(self.name) != self._epochs[processor]
+            gone = {p for p in owned if expelled or group.wanted.get(p) != self.name}
+            if gone:
+                self._give_up(processor, gone)
+            if expelled:
+                self._epochs[processor] = self.cluster.join_group(processor, self.name)
+            new = {p for p, m in group.wanted.items() if m == self.name and p not in group.owner}
+            if new:
+                owned |= new
+                group.owner.update(dict.fromkeys(new, self.name))
+                self._listener.assigned(processor, sorted(new))
+
+    def _give_up(self, processor: str, partitions: set[int]) -> None:
+        assert self._listener is not None
+        group = self.cluster.groups[processor]
+        self._owned[processor] -= partitions
+        self._listener.revoked(processor, sorted(partitions))
+        for partition in partitions:
+            if group.owner.get(partition) == self.name and group.members.get(self.name) == self._epochs[processor]:
+                del group.owner[partition]
+        self._positions = {
+            (name, place): offset
+            for (name, place), offset in self._positions.items()
+            if name != processor or place.partition not in partitions
+        }

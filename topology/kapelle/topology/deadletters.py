@@ -1,0 +1,60 @@
+"""Records put aside: what they were, where they stood, at which stage they failed and why."""
+
+import msgspec
+
+from kapelle.schemas.contracts import DeadLetter, Header, Stage
+from kapelle.topology.log import Headers, Place, Record
+
+NOWHERE = -1  # the offset of a command that was never written to its topic
+REASON_CHARS_MAX = 4_000
+HEADER_BYTES_MAX = 32 * 1024
+LETTER_BYTES_MAX = 64 * 1024  # what a letter says besides the record's key and value
+
+
+class Coordinates(msgspec.Struct, frozen=True):
+    """Where a record stood, and all that is needed to publish it again."""
+
+    place: Place
+    offset: int
+    id: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+    @classmethod
+    def of(cls, record: Record) -> "Coordinates":
+        place = Place(record.topic, record.partition)
+        id = f"{place}-{record.offset}"
+        return cls(place, record.offset, id, record.key, record.value, record.headers or ())
+
+
+def letter_bytes_max(record_bytes_max: int) -> int:
+    """How large a letter about a record of the largest size can be."""
+    return record_bytes_max + LETTER_BYTES_MAX
+
+
+def dead_letter(processor: str, at: Coordinates, failure: tuple[Stage, Exception], *, now_ms: int, record_bytes_max: int) -> DeadLetter:
+    """The letter for a record that failed at a stage."""
+    stage, error = failure
+    cause = error.__cause__ or error
+    reason = str(error)[:REASON_CHARS_MAX]
+    size = len(at.value or b"") + len(at.key or b"")
+    if size > record_bytes_max:
+        reason += f" (the record of {size} bytes is left at its coordinates)"
+        at = msgspec.structs.replace(at, key=None, value=None)
+    if sum(len(name) + len(content) for name, content in at.headers) > HEADER_BYTES_MAX:
+        reason += " (the headers are left at its coordinates)"
+        at = msgspec.structs.replace(at, headers=())
+    return DeadLetter(
+        processor=processor,
+        stage=stage,
+        reason=reason,
+        error=type(cause).__name__,
+        topic=at.place.topic,
+        partition=at.place.partition,
+        offset=at.offset,
+        key=at.key,
+        value=at.value,
+        headers=tuple(Header(name=name, value=content) for name, content in at.headers),
+        at_ms=now_ms,
+    )

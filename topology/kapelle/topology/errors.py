@@ -1,0 +1,100 @@
+"""What can go wrong while running, by who must act.
+
+    TopologyError
+    ├── author: the topology cannot work as written
+    │   └── BadTopology            refused when it is built
+    ├── operator: the surroundings are not as they must be
+    │   ├── BadSetting             a setting that we own, or that cannot be
+    │   ├── TopicsDiffer           the topics are not as the topology needs them
+    │   ├── InstanceFencedAgain    two processes use one instance name
+    │   └── BrokerRefused          the broker will not let us: authorisation, unsupported version
+    └── runtime: the log tells the member what to do next
+        ├── CycleAborted           give up this cycle: abort, rewind, go on
+        │   └── ApplyFailed        `apply` raised: as above, and put the message aside when it comes again
+        └── ProducerLost           the transaction is out of our hands: a new producer, then as above
+
+    FoldError
+    ├── HandlerFailed              `decide` or `apply` raised: a bug in a processor
+    ├── TimerNotSettled            a due timer was decided on and is still due
+    └── UnexpectedType             a record of a type that its stream does not carry
+
+Broker errors become one of the two runtime meanings in `kafka/translate.py`, and nowhere else.
+"""
+
+
+class TopologyError(Exception):
+    """Anything wrong with a topology or its surroundings."""
+
+
+class BadTopology(TopologyError):
+    """The topology cannot work as written. The message names the streams and what was expected."""
+
+
+class BadSetting(TopologyError):
+    """A setting cannot be what it was given. The message names it and the reason."""
+
+
+class TopicsDiffer(TopologyError):
+    """Topics are missing or differ from what the topology needs. The message lists them and the command that mends it."""
+
+    def __init__(self, differences: list[str], mend: str) -> None:
+        lines = "\n".join(f"  {line}" for line in differences)
+        super().__init__(f"Expected the topics of this topology, but found:\n{lines}\nTo mend it: {mend}")
+        self.differences = differences
+
+
+class InstanceFencedAgain(TopologyError):
+    """Another process keeps taking over our transactional id."""
+
+    def __init__(self, instance: str) -> None:
+        super().__init__(
+            f"Expected to be the only process of instance {instance!r}, but another one keeps fencing this one: "
+            "give each process a state directory of its own"
+        )
+        self.instance = instance
+
+
+class BrokerRefused(TopologyError):
+    """The broker refused for a reason that no retry mends."""
+
+
+class CycleAborted(TopologyError):
+    """The log could not take this cycle. Nothing of it is visible; it will be done again."""
+
+
+class ApplyFailed(CycleAborted):
+    """`apply` raised half-way, so the overlays cannot be used. The message will be put aside when it comes again."""
+
+
+class ProducerLost(TopologyError):
+    """The producer can no longer say what became of its transaction: fenced, fatal, or a commit without an answer."""
+
+
+class FoldError(Exception):
+    """A record that could not be folded."""
+
+
+class HandlerFailed(FoldError):
+    """A processor's own code raised. The cause is chained."""
+
+    def __init__(self, processor: str, handler: str, cause: Exception) -> None:
+        super().__init__(f"{handler} of processor {processor!r} raised {type(cause).__name__}: {cause}")
+        self.processor = processor
+        self.handler = handler
+
+
+class TimerNotSettled(FoldError):
+    """A timer came due, was decided on, and is still due: it would fire for ever."""
+
+    def __init__(self, processor: str, key: str, name: str) -> None:
+        super().__init__(
+            f"Expected the events decided for timer {name!r} of {key!r} in {processor!r} to cancel it or set it anew, "
+            "but it is still due"
+        )
+
+
+class UnexpectedType(FoldError):
+    """A record decoded to a type that the processor does not take."""
+
+    def __init__(self, topic: str, found: str, expected: list[str]) -> None:
+        super().__init__(f"Expected one of {', '.join(expected)} on {topic}, but found {found}")

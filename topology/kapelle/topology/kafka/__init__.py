@@ -1,0 +1,1 @@
+"""The Kafka runtime: the member's log on real brokers."""

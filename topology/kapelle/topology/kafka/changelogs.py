@@ -1,0 +1,56 @@
+"""Reading changelogs back: a consumer outside any group, assigned exactly the partitions that are being restored."""
+
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from kapelle.topology.errors import BrokerRefused
+from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.translate import REFUSED, translated
+from kapelle.topology.log import Place, Row
+
+PREFETCH_KB = 64 * 1024
+
+
+class ChangelogReader:
+    """Made when the first changelog is watched, closed when none is: most of the time it does not exist."""
+
+    def __init__(self, settings: KafkaSettings, group: str) -> None:
+        self._config = settings.reader(group) | {"queued.max.messages.kbytes": PREFETCH_KB, "statistics.interval.ms": 0}
+        self._consumer: Consumer | None = None
+
+    def watch(self, changelogs: Mapping[Place, int]) -> None:
+        if not changelogs:
+            self.close()
+            return
+        if self._consumer is None:
+            self._consumer = Consumer(self._config)
+        with translated("read changelogs"):
+            self._consumer.assign([TopicPartition(p.topic, p.partition, offset) for p, offset in changelogs.items()])
+
+    def rows(self, rows_max: int, wait_s: float) -> tuple[dict[Place, list[Row]], dict[Place, int]]:
+        found: dict[Place, list[Row]] = {}
+        reached: dict[Place, int] = {}
+        if self._consumer is None:
+            return found, reached
+        messages = self._consumer.consume(rows_max, 0)
+        if not messages:
+            first = self._consumer.poll(wait_s)
+            messages = [first] if first is not None else []
+        for message in messages:
+            error = message.error()
+            place = Place(message.topic(), message.partition())  # type: ignore[arg-type]
+            offset: int = message.offset()  # type: ignore[assignment]
+            if error is None:
+                found.setdefault(place, []).append(Row(offset, message.key(), message.value()))  # type: ignore[arg-type]
+                reached[place] = offset + 1
+            elif error.code() == KafkaError._PARTITION_EOF:
+                reached[place] = offset
+            elif error.code() in REFUSED or error.fatal():
+                raise BrokerRefused(f"can't read the changelog {place}: {error.str()}")
+        return found, reached
+
+    def close(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            consumer.close()

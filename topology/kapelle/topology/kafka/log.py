@@ -1,0 +1,149 @@
+"""Kafka as the member's log: one transactional producer, one consumer for each processor, one for changelogs."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from kapelle.topology.build import Topology
+from kapelle.topology.errors import BrokerRefused, CycleAborted
+from kapelle.topology.kafka import fencing
+from kapelle.topology.kafka.changelogs import ChangelogReader
+from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.reader import GroupReader
+from kapelle.topology.kafka.transactions import Transactor
+from kapelle.topology.kafka.translate import translated
+from kapelle.topology.log import Headers, Listener, Place, Row, Taken
+
+UNSTABLE_S = 1.0  # how long offsets may be unstable before we end the transaction that holds them
+SLICE_S = 0.001  # how long to wait for one of several consumers
+SLICE_IDLE_S = 0.004  # the same, when nothing has come for a while
+IDLE_AFTER_S = 1.0
+
+
+class KafkaLog:
+    """The `Log` of a topology on Kafka."""
+
+    def __init__(self, topology: Topology, settings: KafkaSettings, *, instance: str, hosted: Sequence[str]) -> None:
+        self.statistics_text = ""
+        self._topology = topology
+        self._settings = settings
+        self._hosted = tuple(hosted)
+        self._readers: dict[str, GroupReader] = {}
+        self._changelogs = ChangelogReader(settings, f"{topology.prefix}.restore")
+        name = f"{topology.prefix}.{instance}"
+        self._transactor = Transactor(settings, name, on_statistics=self._on_statistics)
+        self._identities = _identities(topology, settings, self._hosted)
+        self._last_record_s = 0.0
+        # The hot ones are bound straight to their parts.
+        self.send = self._transactor.send
+        self.send_rows = self._transactor.send_rows
+        self.begin = self._transactor.begin
+        self.commit = self._transactor.commit
+        self.row_end = self._transactor.row_end
+        self.abort = self._transactor.abort
+        self.renew = self._transactor.renew
+        self.watch = self._changelogs.watch
+
+    def join(self, listener: Listener) -> None:
+        self._transactor.renew()
+        for name in self._hosted:
+            topics = [self._topology.topic(s) for s in self._topology.processors[name].inputs]
+            reader = GroupReader(
+                name, topics, group=self._topology.group(name), settings=self._settings, listener=listener
+            )
+            self._readers[name] = reader
+            reader.subscribe()
+
+    def take(self, records_max: int, wait_s: float) -> Taken:
+        taken = Taken([], [])
+        readers = list(self._readers.values())
+        until = time.monotonic() + wait_s
+        while True:
+            for reader in readers:
+                room = records_max - len(taken.records)
+                if room > 0:
+                    reader.drain(taken, room)
+            if taken.records or taken.ends or time.monotonic() >= until:
+                break
+            self._wait(readers, taken, until)
+        if taken.records:
+            self._last_record_s = time.monotonic()
+        return taken
+
+    def _wait(self, readers: list[GroupReader], taken: Taken, until: float) -> None:
+        """Wait until one of the consumers has something. One can be waited for; several are asked in turn."""
+        left = until - time.monotonic()
+        if len(readers) == 1:
+            readers[0].wait(taken, max(left, 0))
+            return
+        idle = time.monotonic() - self._last_record_s > IDLE_AFTER_S
+        for reader in readers:
+            if reader.wait(taken, min(SLICE_IDLE_S if idle else SLICE_S, max(until - time.monotonic(), 0))):
+                return
+
+    def start(self, processor: str, offsets: Mapping[Place, int]) -> None:
+        self._readers[processor].start(offsets)
+
+    def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
+        """Final offsets. If an open transaction holds them, give it a moment, then end it."""
+        reader = self._readers[processor]
+        try:
+            return reader.committed(places, UNSTABLE_S)
+        except CycleAborted:
+            owners = fencing.last_owners(self._settings, self._topology.group(processor), places)
+            for owner in owners - {self._transactor.transactional_id}:
+                fencing.fence(self._settings, owner)
+            return reader.committed(places, self._settings.request_timeout_s)
+
+    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        if not places:
+            return {}
+        reader = next(iter(self._readers.values()))
+        return reader.ends(places, self._settings.request_timeout_s)
+
+    def identity(self, topic: str) -> str:
+        return self._identities[topic]
+
+    def rows(self, rows_max: int, wait_s: float) -> tuple[dict[Place, list[Row]], dict[Place, int]]:
+        return self._changelogs.rows(rows_max, wait_s)
+
+    def send_offsets(self, processor: str, offsets: Mapping[Place, int]) -> None:
+        reader = self._readers[processor]
+        self._transactor.send_offsets(reader.consumer, reader.member, offsets)
+
+    def leave(self) -> None:
+        try:
+            self._transactor.abort()
+        finally:
+            for reader in self._readers.values():
+                reader.close()
+            self._readers.clear()
+            self._changelogs.close()
+            self._transactor.close()
+
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """librdkafka's own statistics of the producer, as it last told them."""
+        found: dict[str, Any] = json.loads(self.statistics_text) if self.statistics_text else {}
+        return found
+
+    def _on_statistics(self, text: str) -> None:
+        self.statistics_text = text
+
+
+def _identities(topology: Topology, settings: KafkaSettings, hosted: Sequence[str]) -> dict[str, str]:
+    """The ids that the broker gave the changelogs when they were made."""
+    names = [topology.changelog(p) for p in hosted]
+    with translated("describe topics"):
+        found = AdminClient(settings.admin()).describe_topics(
+            TopicCollection(names), request_timeout=settings.request_timeout_s
+        )
+        described = {name: future.result() for name, future in found.items()}
+    missing = [name for name, topic in described.items() if topic.topic_id is None]
+    if missing:
+        raise BrokerRefused(f"The broker told no id for {', '.join(missing)}: Kafka 2.8 or newer is needed")
+    return {name: str(topic.topic_id) for name, topic in described.items()}

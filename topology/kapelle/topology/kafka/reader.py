@@ -1,0 +1,149 @@
+"""A processor's consumer: one group, one lead topic that the group shares out, the other inputs following it.
+
+The group's members agree only on the partitions of the first input (the lead). Whoever holds partition 3 of the lead
+reads partition 3 of every input. So inputs are co-partitioned whatever the assignor does, and the sticky assignors,
+which keep partitions where their tables are, can be used although they do not promise co-partitioning.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from kapelle.topology.errors import BrokerRefused, CycleAborted
+from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.translate import REFUSED, translated
+from kapelle.topology.log import Listener, Place, Record, Taken
+
+SEEK_TRIES_MAX = 100
+SEEK_WAIT_S = 0.02
+
+MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+
+
+class GroupReader:
+    """Reads all inputs of one processor."""
+
+    def __init__(
+        self, processor: str, topics: Sequence[str], *, group: str, settings: KafkaSettings, listener: Listener
+    ) -> None:
+        self.processor = processor
+        self.member = ""  # our member id when partitions were last assigned
+        self._topics = tuple(topics)
+        self._settings = settings
+        self._listener = listener
+        self.consumer = Consumer(settings.consumer(group))
+
+    def subscribe(self) -> None:
+        with translated(f"subscribe to {self._topics[0]}"):
+            self.consumer.subscribe(
+                [self._topics[0]], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._revoked
+            )
+
+    def wait(self, taken: Taken, wait_s: float) -> bool:
+        """Wait for one record or event."""
+        message = self.consumer.poll(wait_s)
+        if message is None:
+            return False
+        self._add(taken, message)
+        return True
+
+    def drain(self, taken: Taken, records_max: int) -> bool:
+        """Take what is there without waiting."""
+        messages = self.consumer.consume(records_max, 0)
+        for message in messages:
+            self._add(taken, message)
+        return bool(messages)
+
+    def start(self, offsets: Mapping[Place, int]) -> None:
+        """Read on from these offsets."""
+        for place, offset in offsets.items():
+            self._seek(TopicPartition(place.topic, place.partition, offset))
+        self.consumer.resume([TopicPartition(p.topic, p.partition) for p in offsets])
+
+    def committed(self, places: Sequence[Place], timeout_s: float) -> dict[Place, int]:
+        """The committed offsets, or the beginning where nothing was committed."""
+        with translated(f"read the offsets of {self.processor}"):
+            found = self.consumer.committed([TopicPartition(*p) for p in places], timeout_s)
+            offsets = {Place(tp.topic, tp.partition): tp.offset for tp in found}
+            for place, offset in offsets.items():
+                if offset < 0:
+                    low, _ = self.consumer.get_watermark_offsets(TopicPartition(*place), timeout_s)
+                    offsets[place] = low
+        return offsets
+
+    def ends(self, places: Sequence[Place], timeout_s: float) -> dict[Place, int]:
+        with translated("read the ends of partitions"):
+            return {
+                place: self.consumer.get_watermark_offsets(TopicPartition(*place), timeout_s)[1] for place in places
+            }
+
+    def close(self) -> None:
+        self.consumer.close()
+
+    def _add(self, taken: Taken, message: Message) -> None:
+        error = message.error()
+        if error is None:
+            taken.records.append(
+                Record(
+                    self.processor,
+                    message.topic(),  # type: ignore[arg-type] # a message without an error has a place
+                    message.partition(),  # type: ignore[arg-type]
+                    message.offset(),  # type: ignore[arg-type]
+                    message.key(),  # type: ignore[arg-type]
+                    message.value(),  # type: ignore[arg-type]
+                    message.headers(),  # type: ignore[arg-type]
+                )
+            )
+            return
+        code = error.code()
+        if code == KafkaError._PARTITION_EOF:
+            place = Place(message.topic(), message.partition())  # type: ignore[arg-type]
+            taken.ends.append((self.processor, place, message.offset()))  # type: ignore[arg-type]
+        elif code in REFUSED or error.fatal():
+            raise BrokerRefused(f"{self.processor} can't read {message.topic()}: {error.str()}")
+        elif code in MISSING:
+            raise CycleAborted(f"{message.topic()} is not there: {error.str()}")
+        # Everything else librdkafka mends by itself: lost connections, moved leaders, expired sessions.
+
+    def _assigned(self, consumer: Consumer, leads: list[TopicPartition]) -> None:
+        places = self._places(leads)
+        for place in places:
+            place.offset = OFFSET_INVALID  # from the committed offset; `start` says where in the end
+        consumer.incremental_assign(places)
+        consumer.pause(places)
+        self.member = consumer.memberid() or ""
+        self._listener.assigned(self.processor, [lead.partition for lead in leads])
+
+    def _revoked(self, consumer: Consumer, leads: list[TopicPartition]) -> None:
+        self._listener.revoked(self.processor, [lead.partition for lead in leads])
+        held = {(tp.topic, tp.partition) for tp in consumer.assignment()}
+        gone = [tp for tp in self._places(leads) if (tp.topic, tp.partition) in held]
+        if gone:
+            consumer.incremental_unassign(gone)
+
+    def _places(self, leads: list[TopicPartition]) -> list[TopicPartition]:
+        return [TopicPartition(topic, lead.partition) for lead in leads for topic in self._topics]
+
+    def _seek(self, position: TopicPartition) -> None:
+        """Seek; a partition that was assigned a moment ago can't be sought yet, so wait for it a little."""
+        for _ in range(SEEK_TRIES_MAX):
+            try:
+                self.consumer.seek(position)
+            except KafkaException as error:
+                if error.args[0].code() not in (KafkaError._STATE, KafkaError._TIMED_OUT):
+                    raise CycleAborted(f"seek {position}: {error}") from error
+                self._settings_wait()
+            else:
+                return
+        raise CycleAborted(f"{position} can't be sought: it is not being fetched")
+
+    def _settings_wait(self) -> None:
+        import time
+
+        time.sleep(SEEK_WAIT_S)
+
+
+Readers = dict[str, GroupReader]
+OnStatistics = Callable[[str], None]
+Any_ = Any

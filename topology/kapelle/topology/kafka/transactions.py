@@ -1,0 +1,139 @@
+"""The transactional producer: begin, send, offsets, commit — and a new one when it is lost."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+
+from kapelle.topology.errors import BrokerRefused, CycleAborted, InstanceFencedAgain, ProducerLost
+from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.translate import commit_meaning, meaning, translated
+from kapelle.topology.log import Headers, Place
+
+FENCES_MAX = 5
+FENCES_WITHIN_S = 60.0
+
+
+class Transactor:
+    """One producer, one transaction at a time."""
+
+    def __init__(self, settings: KafkaSettings, transactional_id: str, *, on_statistics: Callable[[str], None]) -> None:
+        self.transactional_id = transactional_id
+        self._settings = settings
+        self._config: dict[str, Any] = {**settings.producer(transactional_id), "stats_cb": on_statistics}
+        self._producer: Producer | None = None
+        self._produce: Callable[..., None] = _closed
+        self._open = False
+        self._row_ends: dict[Place, int] = {}
+        self._renewed_at_s: list[float] = []
+
+    def renew(self) -> None:
+        """Throw the producer away and make a new one. The broker ends the old one's transaction before this returns."""
+        self._give_up_if_fenced_again()
+        self.close()
+        producer = Producer(self._config)
+        try:
+            with translated("initialise transactions"):
+                producer.init_transactions(self._settings.request_timeout_s)
+        except (CycleAborted, ProducerLost) as error:
+            # The broker may be away. A half-made producer is of no use: the next attempt makes another.
+            raise ProducerLost(str(error)) from error
+        self._producer = producer
+        self._produce = producer.produce
+
+    def begin(self) -> None:
+        self._row_ends.clear()
+        with translated("begin a transaction"):
+            self._live().begin_transaction()
+        self._open = True
+
+    def send(self, place: Place, key: bytes | None, value: bytes | None, headers: Headers | None) -> None:
+        try:
+            self._produce(place[0], value, key, place[1], headers=headers)
+        except BufferError:
+            self._make_room()
+            self.send(place, key, value, headers)
+        except KafkaException as error:
+            raise meaning(error.args[0], f"produce to {place}") from error
+
+    def send_rows(self, place: Place, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Send changelog rows; the offset of the last one comes back with its delivery report."""
+        for key, value in rows[:-1]:
+            self.send(place, key, value, None)
+        key, value = rows[-1]
+
+        def delivered(error: Any, message: Message) -> None:
+            offset = message.offset()
+            if error is None and offset is not None:
+                self._row_ends[place] = offset + 1
+
+        try:
+            with translated(f"produce to {place}"):
+                self._produce(place.topic, value, key, place.partition, on_delivery=delivered)
+        except BufferError:
+            self._make_room()
+            self.send_rows(place, rows[-1:])
+
+    def send_offsets(self, consumer: Consumer, member: str, offsets: Mapping[Place, int]) -> None:
+        """Put offsets into the transaction, in the name of the member that was assigned the partitions."""
+        metadata = consumer.consumer_group_metadata()
+        # A consumer that was thrown out forgets its member id, and the broker takes offsets without one from anybody.
+        # Looking after taking the metadata proves that they were taken while we were still that member.
+        if not member or consumer.memberid() != member:
+            raise CycleAborted("the group gave our partitions to others")
+        # The name of the sender lets the next owner end our transaction if we die in it (see fencing.py).
+        positions = [TopicPartition(p.topic, p.partition, offset, self.transactional_id) for p, offset in offsets.items()]
+        with translated("send offsets"):
+            self._live().send_offsets_to_transaction(positions, metadata, self._settings.request_timeout_s)
+
+    def commit(self) -> None:
+        try:
+            self._live().commit_transaction(self._settings.commit_timeout_s)
+        except KafkaException as error:
+            raise commit_meaning(error.args[0]) from error
+        self._open = False
+
+    def row_end(self, place: Place) -> int:
+        return self._row_ends[place]
+
+    def abort(self) -> None:
+        """Abort what is open. If that cannot be done, the producer is lost."""
+        if not self._open:
+            return
+        self._open = False
+        try:
+            self._live().abort_transaction(self._settings.request_timeout_s)
+        except KafkaException as error:
+            found = meaning(error.args[0], "abort")
+            raise found if isinstance(found, BrokerRefused) else ProducerLost(str(found)) from error
+
+    def close(self) -> None:
+        """Let the producer go without waiting for anything it still holds."""
+        producer, self._producer = self._producer, None
+        self._produce = _closed
+        self._open = False
+        if producer is not None:
+            producer.purge()
+            producer.poll(0)
+            producer.close(0)
+
+    def _live(self) -> Producer:
+        if self._producer is None:
+            raise ProducerLost("there is no producer")
+        return self._producer
+
+    def _make_room(self) -> None:
+        """The producer's queue is full: wait for deliveries. This is the back-pressure of a slow broker."""
+        if self._live().poll(self._settings.request_timeout_s) == 0:
+            raise CycleAborted(f"nothing was delivered for {self._settings.request_timeout_s} s")
+
+    def _give_up_if_fenced_again(self) -> None:
+        now = time.monotonic()
+        self._renewed_at_s = [at for at in self._renewed_at_s if now - at < FENCES_WITHIN_S] + [now]
+        if self._producer is not None and len(self._renewed_at_s) > FENCES_MAX * 4:
+            raise InstanceFencedAgain(self.transactional_id)
+
+
+def _closed(*_: object, **__: object) -> None:
+    raise ProducerLost("there is no producer")

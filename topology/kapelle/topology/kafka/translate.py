@@ -1,0 +1,64 @@
+"""The one place where broker errors get their meaning: what must the runtime do now?
+
+    CycleAborted     abort, rewind, go on       the transaction is ours to abort, or there was none
+    ProducerLost     a new producer             fenced, fatal, or a commit whose outcome nobody can tell
+    BrokerRefused    stop                       no retry can mend it: authorisation, unsupported version
+
+The rule for commits is stricter than librdkafka's: a commit that timed out may be answered later, and with the
+transaction protocol that librdkafka speaks a second commit could then meet the next transaction. So an unanswered
+commit is never repeated; a new producer settles what became of it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from confluent_kafka import KafkaError, KafkaException
+
+from kapelle.topology.errors import BrokerRefused, CycleAborted, ProducerLost, TopologyError
+
+REFUSED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.UNSUPPORTED_SASL_MECHANISM,
+        KafkaError.UNSUPPORTED_VERSION,
+        KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        KafkaError.INVALID_TRANSACTION_TIMEOUT,
+        KafkaError._AUTHENTICATION,
+        KafkaError._UNSUPPORTED_FEATURE,
+        KafkaError._SSL,
+    }
+)
+FENCED = frozenset(
+    {KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError._FATAL}
+)
+
+
+def meaning(error: KafkaError, doing: str) -> TopologyError:
+    """What an error while producing, sending offsets, aborting or reading means for the runtime."""
+    text = f"{doing}: {error.name()}: {error.str()}"
+    if error.code() in REFUSED:
+        return BrokerRefused(f"The broker refused to {text}")
+    if error.fatal() or error.code() in FENCED:
+        return ProducerLost(text)
+    return CycleAborted(text)
+
+
+def commit_meaning(error: KafkaError) -> TopologyError:
+    """As above, for a commit: only an error that demands an abort says for certain that nothing was committed."""
+    found = meaning(error, "commit")
+    if isinstance(found, CycleAborted) and not error.txn_requires_abort():
+        return ProducerLost(str(found))
+    return found
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Turn a broker error into its meaning."""
+    try:
+        yield
+    except KafkaException as error:
+        raise meaning(error.args[0], doing) from error

@@ -1,0 +1,131 @@
+"""What the runtime needs of a log, and nothing more.
+
+Three logs speak this: Kafka (`kafka/`), the embedded one (`embedded/`) and the simulated one of the test kit. The
+member (`member.py`) holds the protocol; a log only carries it out, so what is proven in simulation is what runs.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+Headers = Sequence[tuple[str, bytes]]
+
+
+class Place(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Record(msgspec.Struct, frozen=True, gc=False):
+    """A record as read for one processor."""
+
+    processor: str
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers | None = None
+
+
+class Taken(NamedTuple):
+    """What one look at the log brought: records, and the ends that were reached.
+
+    An end is told as (processor, place, offset): all that stood before the offset has been taken, transaction markers
+    included, which a record's own offset cannot tell.
+    """
+
+    records: list[Record]
+    ends: list[tuple[str, Place, int]]
+
+
+class Row(NamedTuple):
+    """A changelog record."""
+
+    offset: int
+    key: bytes
+    value: bytes | None
+
+
+class Listener(Protocol):
+    """Who is told of partitions coming and going. Called from within `Log.take`, never during a transaction."""
+
+    def assigned(self, processor: str, partitions: Iterable[int]) -> None: ...
+
+    def revoked(self, processor: str, partitions: Iterable[int]) -> None: ...
+
+
+class Log(Protocol):
+    """A partitioned log with transactions, as one process sees it."""
+
+    def join(self, listener: Listener) -> None:
+        """Ask for partitions of every hosted processor. Reading a partition waits for `start`."""
+        ...
+
+    def take(self, records_max: int, wait_s: float) -> Taken:
+        """What is there now, of every processor; waits only while there is nothing."""
+        ...
+
+    def start(self, processor: str, offsets: Mapping[Place, int]) -> None:
+        """Read these places from these offsets on."""
+        ...
+
+    def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
+        """The next offsets to read, once no open transaction can change them."""
+        ...
+
+    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        """The ends of the places now, open transactions included."""
+        ...
+
+    def identity(self, topic: str) -> str:
+        """What tells this topic from another of the same name that was made after it was deleted."""
+        ...
+
+    # Reading changelogs -------------------------------------------------------------------------------------------
+
+    def watch(self, changelogs: Mapping[Place, int]) -> None:
+        """Read these changelogs, from these offsets, and no others."""
+        ...
+
+    def rows(self, rows_max: int, wait_s: float) -> tuple[dict[Place, list[Row]], dict[Place, int]]:
+        """Committed rows of the watched changelogs, and how far each has been read, markers included."""
+        ...
+
+    # The transaction ----------------------------------------------------------------------------------------------
+
+    def begin(self) -> None: ...
+
+    def send(self, place: Place, key: bytes | None, value: bytes | None, headers: Headers | None) -> None: ...
+
+    def send_rows(self, place: Place, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Changelog rows. Their last offset is known after the commit, from `row_end`."""
+        ...
+
+    def send_offsets(self, processor: str, offsets: Mapping[Place, int]) -> None:
+        """Put the offsets into the transaction, as the present member of the processor's group. Fences a zombie."""
+        ...
+
+    def commit(self) -> None:
+        """Make everything sent visible, all or nothing."""
+        ...
+
+    def row_end(self, place: Place) -> int:
+        """One past the last changelog row of the committed transaction."""
+        ...
+
+    def abort(self) -> None: ...
+
+    def renew(self) -> None:
+        """A new producer in place of a lost one. What became of the old one's transaction is settled when it returns."""
+        ...
+
+    def leave(self) -> None:
+        """Give up all partitions and close."""
+        ...

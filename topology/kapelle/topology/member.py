@@ -1,0 +1,343 @@
+"""A member: one process of a topology, one loop, one transaction per cycle.
+
+A cycle:
+
+    1. take what is there, of every processor; collect the timers that are due
+    2. fold it into overlays over the tables, sending outputs as they are made
+    3. send the changelog rows (the last value of each key), the offsets of every processor touched; commit
+    4. write the overlays to the tables in one batch, with the changelog offsets that they stand for
+
+The laws:
+
+- Tables are written after the log's commit, never before: what they hold, the log holds.
+- The offsets go into the transaction whenever anything does, also when only timers fired: the offsets carry the
+  group's generation, and that is what stops a process that lost its partitions without noticing.
+- After any failure the overlays are forgotten and the shards take the way of a start: committed offsets, then the
+  changelog. There is no other repair.
+- When the outcome of a commit is unknown, it is never tried again: a new producer settles it, and the committed
+  offsets and the changelog say what happened.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from kapelle.processors.messages import Message, TimerDue
+from kapelle.schemas import Codec
+from kapelle.schemas.headers import rfc3339
+from kapelle.topology.build import Topology
+from kapelle.topology.crash import Crash, CrashPoint, never
+from kapelle.topology.delivery import Delivery
+from kapelle.topology.errors import ApplyFailed, CycleAborted, FoldError, ProducerLost
+from kapelle.topology.fold import Entry, Fold, Root
+from kapelle.topology.log import Log, Place, Record
+from kapelle.topology.metrics import Counters
+from kapelle.topology.restore import Progress, Restorer
+from kapelle.topology.settings import MemberSettings
+from kapelle.topology.shard import Shard
+from kapelle.topology.tables import Batch, Store
+
+Clock = Callable[[], int]
+
+HOLD_ROOM_RECORDS = 100
+HOLD_WAIT_S = 0.002
+
+_log = logging.getLogger("kapelle.member")
+
+
+def wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Member:
+    """Runs the shards that the log assigns to it. Call `step` until done, then `leave`."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        log: Log,
+        store: Store,
+        *,
+        settings: MemberSettings | None = None,
+        clock: Clock = wall_clock_ms,
+        crash: Crash = never,
+    ) -> None:
+        self.topology = topology
+        self.settings = settings or MemberSettings()
+        self.limits = self.settings.limits
+        self.counters = Counters()
+        self.shards: dict[tuple[str, int], Shard] = {}
+        self._log = log
+        self._store = store
+        self._clock = clock
+        self._crash = crash
+        self._arrived: list[Shard] = []  # assigned, not yet admitted
+        self._waiting: list[Record] = []  # taken, not yet folded
+        self._recovery: Callable[[], None] | None = None
+        self._holding = False
+        self._apply_failures = 0
+        codec = Codec(topology.catalog(), record_bytes_max=self.limits.record_bytes_max)
+        self.delivery = Delivery(topology, self.limits, enabled=self.settings.same_cycle)
+        self._fold = Fold(topology, codec, log=log, delivery=self.delivery, counters=self.counters)
+        self._fold.on_bug = self.settings.on_bug
+        self._restorer = Restorer(log, store, limits=self.limits, counters=self.counters, crash=crash)
+
+    def join(self) -> None:
+        """Ask the log for partitions."""
+        self._log.join(self)
+
+    def leave(self) -> None:
+        """Stop in good order: nothing is in flight between two steps, so there is nothing to save."""
+        self._log.leave()
+        self.revoked_all()
+
+    # What the log tells us ------------------------------------------------------------------------------------------
+
+    def assigned(self, processor: str, partitions: Iterable[int]) -> None:
+        """New partitions: their shards are admitted by the next step."""
+        for partition in partitions:
+            shard = Shard(self.topology.processors[processor], partition, topology=self.topology, store=self._store)
+            self.shards[processor, partition] = shard
+            self._arrived.append(shard)
+        self._owned()
+
+    def revoked(self, processor: str, partitions: Iterable[int]) -> None:
+        """Partitions that are no longer ours. Their tables stay on disk, in case they come back."""
+        self._crash(CrashPoint.DURING_REVOKE)
+        gone = [self.shards.pop((processor, p)) for p in partitions if (processor, p) in self.shards]
+        self._restorer.drop(gone)
+        self._arrived = [s for s in self._arrived if s not in gone]
+        self._waiting = [r for r in self._waiting if (r.processor, r.partition) in self.shards]
+        self._owned()
+
+    def revoked_all(self) -> None:
+        for processor in self.topology.processors:
+            self.revoked(processor, [p for name, p in list(self.shards) if name == processor])
+
+    def progress(self) -> list[Progress]:
+        """How far the restoring shards have come."""
+        return self._restorer.progress(self._clock())
+
+    @property
+    def ready(self) -> bool:
+        """Every shard that we hold is folding."""
+        return bool(self.shards) and all(s.active for s in self.shards.values())
+
+    # The cycle ------------------------------------------------------------------------------------------------------
+
+    def step(self) -> bool:
+        """Do one cycle, or the next part of a recovery. Returns whether there was anything to do."""
+        try:
+            if self._recovery is not None:
+                self._recover()
+            self._admit()
+            if self._restorer:
+                self._activate(self._restorer.step(self._clock, self._restore_wait_s()))
+            self._take()
+            return self._cycle()
+        except CycleAborted as error:
+            self._failed(error, self._log.abort)
+            self.counters.aborts += 1
+        except ProducerLost as error:
+            self._failed(error, self._log.renew)
+            self.counters.renewals += 1
+        return True
+
+    def _cycle(self) -> bool:
+        began = time.perf_counter()
+        if not self._fill():
+            return False
+        self._log.begin()
+        self._fold_all()
+        self._commit()
+        self._apply_failures = 0
+        self.counters.cycles += 1
+        self.counters.cycle_ms += (time.perf_counter() - began) * 1000
+        return True
+
+    def _take(self) -> None:
+        taken = self._log.take(self._room(), self._wait_s())
+        for record in taken.records:
+            shard = self.shards.get((record.processor, record.partition))
+            if shard is not None and shard.active:
+                source = shard.inputs[record.topic]
+                source.reached = max(source.reached, record.offset + 1)
+                self._waiting.append(record)
+        for processor, place, offset in taken.ends:
+            shard = self.shards.get((processor, place.partition))
+            if shard is not None and shard.active:
+                source = shard.inputs[place.topic]
+                source.reached = max(source.reached, offset)
+        if taken.records:
+            self._crash(CrashPoint.AFTER_CONSUME)
+
+    def _room(self) -> int:
+        # Even a full member must hear of partitions coming and going, and of the commands that a hold waits for.
+        return max(self.limits.records_max - len(self._waiting), HOLD_ROOM_RECORDS if self._holding else 0)
+
+    def _wait_s(self) -> float:
+        if self._holding:
+            return HOLD_WAIT_S
+        return 0.0 if self._waiting or self._restorer or self._recovery else self._idle_s()
+
+    def _fill(self) -> bool:
+        """Fill the queue of this cycle: what was taken, less what must be held, and the timers that are due."""
+        now_ms = self._clock()
+        fold = self._fold
+        fold.now_ms = now_ms
+        fold.time = rfc3339(now_ms)
+        fold.touched.clear()
+        fold.queue.clear()
+        held: list[Record] = []
+        self._holding = self.delivery.hold(now_ms, self._log.ends)
+        self.counters.settles += self._holding
+        for record in self._waiting:
+            if self._holding and not self.delivery.is_command(record.topic):
+                held.append(record)
+            else:
+                fold.queue.append((self.shards[record.processor, record.partition], record, None, None))
+        self._waiting = held
+        for shard in self.shards.values():
+            if shard.active and (shard.state.next_due_at_ms() or now_ms + 1) <= now_ms:
+                fold.queue.extend(self._due(shard, now_ms))
+        return bool(fold.queue)
+
+    def _due(self, shard: Shard, now_ms: int) -> Iterable[Entry]:
+        for key, name, due_at_ms in shard.state.due(now_ms, self.limits.timers_max):
+            if (key, name, due_at_ms) in shard.parked:
+                continue
+            root = Root(f"{shard}-timer-{due_at_ms}-{key}-{name}")
+            self.counters.timers += 1
+            yield shard, Message(key, TimerDue(name, due_at_ms), root.id), root, None
+
+    def _fold_all(self) -> None:
+        """Fold until the queue is empty or the cycle is full."""
+        limits, fold = self.limits, self._fold
+        until = time.perf_counter() + limits.cycle_ms_max / 1000
+        queue = fold.queue
+        for count in range(1, limits.folds_max + 1):
+            fold.entry(queue.popleft())
+            if not queue:
+                return
+            if count % 64 == 0 and (time.perf_counter() > until or self._overlay_full()):
+                break
+        self.counters.early_commits += 1
+        self._waiting = fold.overflow() + self._waiting
+
+    def _overlay_full(self) -> bool:
+        return sum(s.state.size_bytes for s in self._fold.touched) > self.limits.overlay_bytes_max
+
+    # The transaction ------------------------------------------------------------------------------------------------
+
+    def _commit(self) -> None:
+        """Steps 3 and 4. Their order is the protocol; the mutation tests break it on purpose."""
+        began = time.perf_counter()
+        self._send_rows()
+        self._crash(CrashPoint.AFTER_PRODUCE)
+        self._send_offsets()
+        self._crash(CrashPoint.BEFORE_COMMIT)
+        self._log.commit()
+        self._crash(CrashPoint.AFTER_COMMIT)
+        self._write_tables()
+        took_ms = (time.perf_counter() - began) * 1000
+        self.counters.commit_ms += took_ms
+        self.counters.commit_ms_max = max(self.counters.commit_ms_max, took_ms)
+
+    def _send_rows(self) -> None:
+        for shard in self._fold.touched:
+            self.counters.swept_rows += shard.state.sweep(self.limits.sweep_rows_max)
+            rows = shard.state.changes()
+            if rows:
+                self._log.send_rows(shard.changelog, rows)
+
+    def _send_offsets(self) -> None:
+        offsets: dict[str, dict[Place, int]] = {}
+        for shard in self._fold.touched:
+            offsets.setdefault(shard.processor.name, {}).update(shard.offsets)
+        for processor, places in offsets.items():
+            self._log.send_offsets(processor, places)
+
+    def _write_tables(self) -> None:
+        batch = Batch()
+        changed = [s for s in self._fold.touched if s.state.changed]
+        now_ms = self._fold.now_ms
+        for shard in changed:
+            end = self._log.row_end(shard.changelog)
+            shard.state.stage(batch, self._restorer.meta(shard.changelog, end, now_ms))
+        self._store.write(batch)
+        for shard in changed:
+            shard.state.clear()
+
+    # Coming and going -----------------------------------------------------------------------------------------------
+
+    def _admit(self) -> None:
+        """Take new shards in: final offsets first, then barriers and the changelog, whose ends must come after."""
+        if not self._arrived:
+            return
+        by_processor: dict[str, list[Shard]] = {}
+        for shard in self._arrived:
+            by_processor.setdefault(shard.processor.name, []).append(shard)
+        for processor, shards in by_processor.items():
+            places = [i.place for s in shards for i in s.inputs.values()]
+            offsets = self._log.committed(processor, places)
+            for source in (i for s in shards for i in s.inputs.values()):
+                source.next = source.reached = offsets[source.place]
+        self.delivery.draw(self._log.ends)
+        there = self._restorer.add(self._arrived, self._clock())
+        self._arrived = []
+        self._activate(there)
+
+    def _activate(self, shards: Iterable[Shard]) -> None:
+        for shard in shards:
+            if self.shards.get((shard.processor.name, shard.partition)) is shard:
+                self._log.start(shard.processor.name, shard.offsets)
+                shard.active = True
+                _log.info("shard %s is folding", shard)
+        self.counters.shards_active = sum(s.active for s in self.shards.values())
+
+    def _failed(self, error: Exception, repair: Callable[[], None]) -> None:
+        """Give the cycle up. What repairs it may fail too, and is then tried again by the next step."""
+        _log.warning("cycle given up: %s", error)
+        self._apply_failures += isinstance(error, ApplyFailed)
+        if self._apply_failures > self.limits.apply_failures_max:
+            raise FoldError(f"{self._apply_failures} cycles in a row failed in apply; the last: {error}") from error
+        self._recovery = repair
+        self._rewind()
+
+    def _rewind(self) -> None:
+        """Forget everything that is not committed."""
+        self._waiting = []
+        self._fold.queue.clear()
+        self._fold.touched.clear()
+        self._restorer.drop(list(self.shards.values()))
+        self._arrived = list(self.shards.values())
+        for shard in self._arrived:
+            shard.rewind()
+
+    def _recover(self) -> None:
+        repair = self._recovery
+        assert repair is not None
+        try:
+            repair()
+        except ProducerLost:
+            self._recovery = self._log.renew
+            raise
+        self._recovery = None
+
+    def _owned(self) -> None:
+        self.delivery.owned(self.shards.values())
+        self.counters.shards_active = sum(s.active for s in self.shards.values())
+
+    def _idle_s(self) -> float:
+        """How long there is nothing to do: until the next timer, at most the idle wait."""
+        now_ms = self._clock()
+        wait_ms = self.limits.idle_wait_ms
+        for shard in self.shards.values():
+            due = shard.state.next_due_at_ms() if shard.active else None
+            if due is not None and not shard.parked:
+                wait_ms = min(wait_ms, max(due - now_ms, 0))
+        return wait_ms / 1000
+
+    def _restore_wait_s(self) -> float:
+        busy = any(s.active for s in self.shards.values())
+        return 0.0 if busy else self.limits.restore_slice_ms / 1000

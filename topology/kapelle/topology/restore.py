@@ -1,0 +1,155 @@
+"""Bringing a shard's tables to where the log stands: the one path for starts, rebalances, crashes and aborts.
+
+Local tables are written after the log's commit, together with the changelog offset that they stand for, so they are
+never ahead of the log and at most a little behind. Restoring reads the changelog from the stored offset to its end.
+Local tables that cannot be trusted are wiped and read from the beginning:
+
+    no stored offset                                    never written, or written by another layout
+    stored offset past the end, or another topic id     the changelog was made anew
+    last written longer ago than tombstones are kept    a deletion may have been compacted away unseen
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from kapelle.topology.crash import Crash, CrashPoint
+from kapelle.topology.log import Log, Place
+from kapelle.topology.metrics import Counters
+from kapelle.topology.settings import Limits
+from kapelle.topology.shard import Shard
+from kapelle.topology.tables import Batch, ShardMeta, Store
+
+
+class Progress(NamedTuple):
+    """How far a restore has come."""
+
+    shard: str
+    rows: int
+    rows_left: int
+    rows_per_s: float
+
+    @property
+    def seconds_left(self) -> float:
+        return self.rows_left / self.rows_per_s if self.rows_per_s else float("inf")
+
+
+class Restoring:
+    """One shard on its way."""
+
+    def __init__(self, shard: Shard, *, offset: int, end: int, started_at_ms: int) -> None:
+        self.shard = shard
+        self.offset = offset
+        self.end = end
+        self.rows = 0
+        self.started_at_ms = started_at_ms
+
+    def progress(self, now_ms: int) -> Progress:
+        seconds = max(now_ms - self.started_at_ms, 1) / 1000
+        return Progress(str(self.shard), self.rows, max(self.end - self.offset, 0), self.rows / seconds)
+
+
+class Restorer:
+    """Restores shards a slice at a time, so that live ones go on meanwhile."""
+
+    def __init__(self, log: Log, store: Store, *, limits: Limits, counters: Counters, crash: Crash) -> None:
+        self._log = log
+        self._store = store
+        self._limits = limits
+        self._counters = counters
+        self._crash = crash
+        self._restoring: dict[Place, Restoring] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._restoring)
+
+    def add(self, shards: Iterable[Shard], now_ms: int) -> list[Shard]:
+        """Begin with these shards; their committed offsets must be final by now. Returns those that need nothing."""
+        added = {shard.changelog: shard for shard in shards}
+        ends = self._log.ends(list(added)) if added else {}
+        for place, shard in added.items():
+            offset = self._trusted_offset(shard, ends[place], now_ms)
+            self._restoring[place] = Restoring(shard, offset=offset, end=ends[place], started_at_ms=now_ms)
+        done = self._finished(now_ms)
+        if added:
+            self._log.watch({p: r.offset for p, r in self._restoring.items()})
+        self._count()
+        return done
+
+    def drop(self, shards: Iterable[Shard]) -> None:
+        """Forget these shards: they are no longer ours."""
+        if any([self._restoring.pop(shard.changelog, None) for shard in shards]):
+            self._log.watch({p: r.offset for p, r in self._restoring.items()})
+            self._count()
+
+    def step(self, clock: Callable[[], int], wait_s: float) -> list[Shard]:
+        """Read for a slice of time. Returns the shards that are there."""
+        until_ms = clock() + self._limits.restore_slice_ms
+        done: list[Shard] = []
+        while self._restoring:
+            read, reached = self._log.rows(self._limits.restore_rows_max, wait_s)
+            batch = Batch()
+            moved = False
+            for place, offset in reached.items():
+                rows = [(r.key, r.value) for r in read.get(place, ())]
+                moved |= self._take(place, offset, rows, (batch, clock()))
+            self._crash(CrashPoint.DURING_RESTORE)
+            self._store.write(batch)
+            done += self._finished(clock())
+            self._count()
+            if clock() >= until_ms or not moved:
+                break
+        if done:
+            self._log.watch({p: r.offset for p, r in self._restoring.items()})
+        return done
+
+    def progress(self, now_ms: int) -> list[Progress]:
+        return [r.progress(now_ms) for r in self._restoring.values()]
+
+    def _take(
+        self, place: Place, offset: int, rows: list[tuple[bytes, bytes | None]], into: tuple[Batch, int]
+    ) -> bool:
+        """Put the rows into the batch. Returns whether this brought the shard forward."""
+        restoring = self._restoring.get(place)
+        if restoring is None or offset <= restoring.offset:
+            return False
+        batch, now_ms = into
+        restoring.shard.state.restore(rows, batch)
+        restoring.shard.state.stage(batch, self.meta(place, offset, now_ms))
+        restoring.offset = offset
+        restoring.rows += len(rows)
+        self._counters.restored_rows += len(rows)
+        return True
+
+    def meta(self, changelog: Place, offset: int, now_ms: int) -> ShardMeta:
+        """What to store with tables that stand for the changelog up to this offset."""
+        return ShardMeta(
+            changelog_offset=offset, saved_at_ms=now_ms, changelog_id=self._log.identity(changelog.topic), positions={}
+        )
+
+    def _trusted_offset(self, shard: Shard, end: int, now_ms: int) -> int:
+        meta = shard.state.meta()
+        if meta is not None and (
+            meta.changelog_id == self._log.identity(shard.changelog.topic)
+            and meta.changelog_offset <= end
+            and now_ms - meta.saved_at_ms < self._limits.tombstone_ms
+        ):
+            return meta.changelog_offset
+        batch = Batch()
+        shard.state.wipe(batch)
+        self._store.write(batch)
+        shard.state.clear()
+        self._counters.wipes += meta is not None
+        return 0
+
+    def _finished(self, now_ms: int) -> list[Shard]:
+        done = [r for r in self._restoring.values() if r.offset >= r.end]
+        for restoring in done:
+            del self._restoring[restoring.shard.changelog]
+            # What was read went around the overlay: forget anything cached from before.
+            restoring.shard.state.clear()
+            self._counters.restores += 1
+        return [r.shard for r in done]
+
+    def _count(self) -> None:
+        self._counters.shards_restoring = len(self._restoring)
+        self._counters.restore_rows_left = sum(max(r.end - r.offset, 0) for r in self._restoring.values())

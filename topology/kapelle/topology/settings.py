@@ -1,0 +1,41 @@
+"""The limits of a member: every queue, batch and loop has one."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class OnBug(StrEnum):
+    """What to do when a processor's own code raises."""
+
+    STOP = "stop"  # the safe default: nothing is lost, somebody must look
+    DEAD_LETTER = "dead-letter"  # put the record aside, with the reason, and go on
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much one cycle may take on before it must commit."""
+
+    records_max: int = 2_000
+    folds_max: int = 20_000  # records, timers and commands delivered within the cycle
+    cycle_ms_max: int = 200
+    overlay_bytes_max: int = 32 * 1024 * 1024
+    record_bytes_max: int = 1_000_000
+    timers_max: int = 1_000
+    sweep_rows_max: int = 1_000
+    restore_rows_max: int = 20_000
+    idle_wait_ms: int = 500
+    restore_slice_ms: int = 50  # how long live partitions wait for restoring ones, a cycle
+    settle_records_max: int = 5_000  # a target lagging more than this keeps taking its commands by topic
+    settle_ms_max: int = 1_000
+    settle_again_ms: int = 5_000
+    tombstone_ms: int = 7 * 24 * 60 * 60 * 1000  # the changelog's delete.retention.ms
+    apply_failures_max: int = 5  # aborted cycles in a row that end in a stop, whatever the policy
+
+
+class MemberSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a member behaves."""
+
+    instance: str = "kapelle-0"
+    on_bug: OnBug = OnBug.STOP
+    same_cycle: bool = True
+    limits: Limits = Limits()

@@ -1,0 +1,66 @@
+"""A shard at run time: one processor's one partition, with its inputs and how far each has got."""
+
+from typing import Any
+
+from kapelle.processors.processor import Processor
+from kapelle.topology.build import Topology
+from kapelle.topology.log import Place
+from kapelle.topology.tables import ShardState, Store
+
+
+class Input:
+    """One input partition of a shard.
+
+    next     the first offset that has not been folded
+    reached  all before this offset has been taken, transaction markers included
+    barrier  direct delivery must wait until `reached` has come here (see delivery.py)
+    sent     this process has sent commands here by topic that the barrier does not cover yet
+    """
+
+    __slots__ = ("barrier", "next", "place", "reached", "sent")
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.next = 0
+        self.reached = 0
+        self.barrier = 0
+        self.sent = False
+
+    @property
+    def settled(self) -> bool:
+        """Nothing stands in the topic that a direct delivery could overtake."""
+        return not self.sent and self.reached >= self.barrier
+
+
+class Shard:
+    """One processor × one partition, as this process holds it."""
+
+    def __init__(self, processor: Processor[Any], partition: int, *, topology: Topology, store: Store) -> None:
+        self.processor = processor
+        self.partition = partition
+        self.state = ShardState(processor, partition, store)
+        self.inputs = {
+            topology.topic(s): Input(Place(topology.topic(s), partition)) for s in processor.inputs
+        }
+        self.changelog = Place(topology.changelog(processor.name), partition)
+        self.events = Place(topology.topic(processor.events), partition)
+        self.active = False
+        self.parked: set[tuple[str, str, int]] = set()  # timers whose decision raised; tried again after a restart
+        # Bound once: these are read for every record.
+        self.reader = self.state.reader
+        self.writer = self.state.writer
+        self.deciders = processor.deciders
+        self.appliers = processor.appliers
+
+    def __str__(self) -> str:
+        return f"{self.processor.name}-{self.partition}"
+
+    @property
+    def offsets(self) -> dict[Place, int]:
+        """What to commit for this shard: the first offsets that have not been folded."""
+        return {i.place: i.next for i in self.inputs.values()}
+
+    def rewind(self) -> None:
+        """Forget what was not committed."""
+        self.state.clear()
+        self.active = False
