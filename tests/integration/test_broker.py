@@ -14,11 +14,11 @@ from confluent_kafka import KafkaException
 
 from tests.conftest import PrivateBroker
 from tests.support import commands, jars
-from tests.support.broker import ADDRESS_VARIABLE, Broker, BrokerSettings, open_broker
-from tests.support.docker_broker import container_environment
+from tests.support.broker import ADDRESS_VARIABLE, Broker, BrokerSettings, open_broker, open_private_broker
 from tests.support.errors import BrokerDidNotStart, CommandFailed, NoBroker, NotOurBroker
+from tests.support.jar_broker import JarBroker
 from tests.support.processes import LeashedProcess
-from tests.support.settings import KAFKA_VERSION, PORTS, Ports, free_ports, server_properties
+from tests.support.settings import KAFKA_VERSION, PORTS, Ports, container_environment, free_ports, server_properties
 
 ENOUGH_S = 15.0
 NOT_LONG_S = 1.0
@@ -133,8 +133,20 @@ def test_without_docker_and_java_the_run_fails_and_says_what_was_tried(
     monkeypatch.delenv(ADDRESS_VARIABLE, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    with pytest.raises(NoBroker, match=r"no Docker engine answers(.|\n)*Expected Java 17 or newer, but found none"):
+    with pytest.raises(NoBroker, match=r"no engine answers(.|\n)*Expected Java 17 or newer, but found none"):
         open_broker()
+
+
+def test_an_engine_that_cannot_run_our_image_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = tmp_path / "docker"
+    client.write_text("#!/bin/sh\nexit 0\n")
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody-listens")
+
+    with open_private_broker() as broker:
+        assert isinstance(broker, JarBroker)
+        topics_of(broker)
 
 
 def test_a_tool_that_fails_shows_the_end_of_what_it_said() -> None:
@@ -153,6 +165,7 @@ def test_kafka_is_fetched_once_however_many_ask() -> None:
 PARENT = """
 import os, signal, sys, time
 from pathlib import Path
+from tests.support.jar_broker import JarBroker
 from tests.support.processes import LeashedProcess
 scratch = Path(sys.argv[1])
 leashed = LeashedProcess(["sleep", "600"], log=scratch / "log", scratch=scratch)

@@ -9,12 +9,14 @@ is no fourth way: without a broker the tests fail, because skipped they would pr
     python -m tests.support.broker up|down|run        a broker to work with, in the background or in the foreground
 """
 
+import gc
 import os
 import sys
+import warnings
 
 from tests.support.brokers import Broker, GivenBroker
 from tests.support.commands import docker_answers
-from tests.support.errors import NoBroker, SupportError
+from tests.support.errors import CommandFailed, NoBroker, NoContainer
 from tests.support.jar_broker import JarBroker
 from tests.support.jars import install
 from tests.support.readiness import wait_until_ready
@@ -37,27 +39,43 @@ def open_broker(settings: BrokerSettings | None = None) -> Broker:
 def open_private_broker(settings: BrokerSettings | None = None) -> Broker:
     """A started broker of our own, which may be killed, paused and restarted."""
     chosen = settings or BrokerSettings()
-    broker = _from_docker(chosen) if docker_answers() else _from_jars(chosen)
+    tried = [f"{ADDRESS_VARIABLE} is not set"]
+    for way, make in (("Docker", _from_docker), ("Kafka from its jars", _from_jars)):
+        try:
+            return _started(make(chosen))
+        except (NoBroker, NoContainer, CommandFailed) as error:
+            tried.append(f"{way}: {error}")
+        _forget_refused_connections()
+    raise NoBroker(tried)
+
+
+def _from_docker(settings: BrokerSettings) -> Broker:
+    if not docker_answers():
+        raise NoBroker(["no engine answers"])
+    from tests.support.docker_broker import DockerBroker  # slow to import, and of no use without an engine
+
+    return DockerBroker(settings)
+
+
+def _forget_refused_connections() -> None:
+    """The Docker client leaves their sockets to the collector, whose warnings would be some later test's failure."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+def _from_jars(settings: BrokerSettings) -> Broker:
+    return JarBroker(install(), settings)
+
+
+def _started(broker: Broker) -> Broker:
+    """Start it, or leave nothing of it behind."""
     try:
         broker.start()
     except BaseException:
         broker.close()
         raise
     return broker
-
-
-def _from_docker(settings: BrokerSettings) -> Broker:
-    from tests.support.docker_broker import DockerBroker  # slow to import, and of no use without an engine
-
-    return DockerBroker(settings)
-
-
-def _from_jars(settings: BrokerSettings) -> Broker:
-    try:
-        return JarBroker(install(), settings)
-    except SupportError as error:
-        tried = (f"{ADDRESS_VARIABLE} is not set", "no Docker engine answers", f"Kafka from its jars: {error}")
-        raise NoBroker(tried) from error
 
 
 if __name__ == "__main__":

@@ -1,14 +1,23 @@
 """A broker that runs in a container."""
 
-import base64
-import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from docker.errors import DockerException
 from docker.models.containers import Container
 from testcontainers.core.container import DockerContainer
 
 from tests.support.brokers import Broker
+from tests.support.errors import NoContainer
 from tests.support.readiness import wait_until_ready
-from tests.support.settings import HOST, KAFKA_VERSION, BrokerSettings, free_ports, server_properties
+from tests.support.settings import (
+    HOST,
+    KAFKA_VERSION,
+    BrokerSettings,
+    container_environment,
+    free_ports,
+    server_properties,
+)
 
 IMAGE = f"apache/kafka:{KAFKA_VERSION}"
 DATA = "/var/lib/kafka/data"
@@ -21,8 +30,9 @@ class DockerBroker(Broker):
     def __init__(self, settings: BrokerSettings) -> None:
         self.settings = settings
         self.ports = settings.ports or free_ports()
-        self._container = DockerContainer(IMAGE)
         self._created = False
+        with _translated():
+            self._container = DockerContainer(IMAGE)
         found = self._container.get_docker_client().host()
         self.host = HOST if found == "localhost" else found
         self.bootstrap_servers = f"{self.host}:{self.ports.client}"
@@ -36,7 +46,8 @@ class DockerBroker(Broker):
         if self._created:
             self._wrapped.start()
         else:
-            self._container.start()
+            with _translated():
+                self._container.start()
             self._created = True
         wait_until_ready(
             self.bootstrap_servers, timeout_s=self.settings.start_timeout_s, alive=self._is_running, log=self._log
@@ -59,7 +70,8 @@ class DockerBroker(Broker):
         self._wrapped.unpause()
 
     def close(self) -> None:
-        self._container.stop()
+        with _translated():
+            self._container.stop()
 
     @property
     def _wrapped(self) -> Container:
@@ -75,8 +87,10 @@ class DockerBroker(Broker):
         return str(self._wrapped.logs().decode(errors="replace"))
 
 
-def container_environment(properties: dict[str, str], heap_mb: int) -> dict[str, str]:
-    """Server properties as the image takes them: `log.dirs` is `KAFKA_LOG_DIRS`."""
-    cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
-    named = {f"KAFKA_{name.upper().replace('.', '_')}": value for name, value in properties.items()}
-    return named | {"CLUSTER_ID": cluster_id, "KAFKA_HEAP_OPTS": f"-Xmx{heap_mb}m"}
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Whatever Docker cannot do for us ends in one error: there is another way to a broker."""
+    try:
+        yield
+    except DockerException as error:
+        raise NoContainer(IMAGE, str(error)) from error

@@ -3,6 +3,7 @@
 SupportError
 ├── operator: whoever runs the tests
 │   ├── NoBroker            no way to a broker works on this machine; says what was tried
+│   ├── NoContainer         Docker answers, but cannot give us a container: no image, no rights
 │   ├── CommandFailed       a tool that we ran (mvn, apt-get, java, docker) failed; holds the end of its output
 │   └── BrokerDidNotStart   the server is there but does not answer; holds the end of its log
 └── caller: the author of a test
@@ -22,9 +23,18 @@ class NoBroker(SupportError):
     """No broker can be had. The message lists what was tried and why it did not work."""
 
     def __init__(self, tried: Sequence[str]) -> None:
-        listed = "".join(f"\n  - {reason}" for reason in tried)
-        super().__init__(f"Expected one way to a Kafka broker to work, but none did:{listed}")
+        listed = tried[0] if len(tried) == 1 else "".join(f"\n  - {reason}" for reason in tried)
+        super().__init__(f"Expected a way to a Kafka broker, but found none: {listed}")
         self.tried = tuple(tried)
+
+
+class NoContainer(SupportError):
+    """Docker answers, but a container could not be made."""
+
+    def __init__(self, image: str, reason: str) -> None:
+        super().__init__(f"Expected Docker to run {image}, but it said: {reason}")
+        self.image = image
+        self.reason = reason
 
 
 class CommandFailed(SupportError):

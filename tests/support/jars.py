@@ -9,10 +9,8 @@ The cache holds, each put there by one rename so that whoever sees it sees all o
 A lock lets two runs that find the cache empty fill it once, one waiting for the other.
 """
 
-import base64
 import fcntl
 import os
-import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -24,7 +22,15 @@ import msgspec
 from tests.support.commands import ensure_java, ensure_maven, run
 from tests.support.processes import LeashedProcess
 from tests.support.readiness import wait_until_ready
-from tests.support.settings import HOST, KAFKA_VERSION, BrokerSettings, free_ports, server_properties, write_properties
+from tests.support.settings import (
+    HOST,
+    KAFKA_VERSION,
+    BrokerSettings,
+    free_ports,
+    new_cluster_id,
+    server_properties,
+    write_properties,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CACHE = REPOSITORY / ".cache"
@@ -130,8 +136,7 @@ def _format(installation: Installation, scratch: Path) -> Path:
     data = scratch / "formatted"
     properties = scratch / "server.properties"
     write_properties(properties, server_properties(BrokerSettings(), free_ports(), str(data)))
-    cluster_id = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
-    run(installation.java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)))
+    run(installation.java("kafka.tools.StorageTool", "format", "-t", new_cluster_id(), "-c", str(properties)))
     return data
 
 

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.support.commands import docker_answers, run
+from tests.support.commands import answers, docker_answers, run
 from tests.support.errors import SupportError
 from tests.support.jar_broker import prepare
 from tests.support.jars import CACHE, REPOSITORY, install
@@ -41,7 +41,7 @@ def main(arguments: list[str]) -> int:
 
 def up() -> str:
     """Start it unless it runs; say where it is."""
-    if docker_answers():
+    if _compose_answers():
         run(["docker", "compose", "up", "--detach", "--wait"], cwd=REPOSITORY)
         return f"Kafka is at {HOST}:{CLIENT_PORT} (docker compose)"
     if _running_pid() is None:
@@ -51,7 +51,7 @@ def up() -> str:
 
 def down() -> str:
     """Stop it; its data stays."""
-    if docker_answers():
+    if _compose_answers():
         run(["docker", "compose", "down"], cwd=REPOSITORY)
         return "Kafka is stopped"
     if (pid := _running_pid()) is None:
@@ -70,6 +70,10 @@ def run_in_foreground() -> str:
     command, address = _command()
     _say(f"Kafka will be at {address}; Ctrl-C stops it")
     os.execvp(command[0], command)  # noqa: S606 -- a list that we wrote, without a shell
+
+
+def _compose_answers() -> bool:
+    return docker_answers() and answers(["docker", "compose", "version"])
 
 
 def _start_in_background() -> None:

@@ -1,6 +1,8 @@
 """How a test broker is set up: its ports, and the properties of one KRaft node that holds everything."""
 
+import base64
 import random
+import secrets
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -108,3 +110,14 @@ def server_properties(
 
 def write_properties(path: Path, properties: Mapping[str, str]) -> None:
     path.write_text("".join(f"{name}={value}\n" for name, value in sorted(properties.items())))
+
+
+def container_environment(properties: dict[str, str], heap_mb: int) -> dict[str, str]:
+    """Server properties as the image takes them: `log.dirs` is `KAFKA_LOG_DIRS`."""
+    named = {f"KAFKA_{name.upper().replace('.', '_')}": value for name, value in properties.items()}
+    return named | {"CLUSTER_ID": new_cluster_id(), "KAFKA_HEAP_OPTS": f"-Xmx{heap_mb}m"}
+
+
+def new_cluster_id() -> str:
+    """Sixteen bytes as Kafka writes them."""
+    return base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
