@@ -105,7 +105,7 @@ class RocksStore:
                 rows.seek(start)
         except Exception as error:
             raise _translated(self.path, error) from error
-        scan = self._backward(rows, start) if reverse else self._forward(rows)
+        scan = self._backward(rows, start, options) if reverse else self._forward(rows, options)
         self._scans.add(weakref.ref(scan, self._scans.discard))
         return scan
 
@@ -129,7 +129,10 @@ class RocksStore:
         self._rocks.close()
         self._lock.release()
 
-    def _forward(self, rows: RdictIter) -> Scan:
+    # A scan holds its options although it never reads them: rocksdict's iterator points into their memory for its
+    # bound, and does not keep them alive.
+
+    def _forward(self, rows: RdictIter, _options: ReadOptions) -> Scan:
         valid, key, value, step = rows.valid, rows.key, rows.value, rows.next
         try:
             while valid():
@@ -139,7 +142,7 @@ class RocksStore:
         except Exception as error:
             raise _translated(self.path, error) from error
 
-    def _backward(self, rows: RdictIter, start: bytes) -> Scan:
+    def _backward(self, rows: RdictIter, start: bytes, _options: ReadOptions) -> Scan:
         try:
             while rows.valid():
                 key = rows.key()
