@@ -4,8 +4,9 @@ import sys
 from dataclasses import dataclass
 
 from benchmarks import ours
+from benchmarks.harness import Place
 from benchmarks.peers import environment
-from benchmarks.throughput import Command, Load, Place
+from benchmarks.throughput import Command, Load
 
 # A peer that is too slow for the full load gets less of it; its records per second do not depend on that.
 FULL = {

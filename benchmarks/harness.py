@@ -1,127 +1,173 @@
 """The broker's side of a measurement: topics, records behind a gate, progress of a group, outputs and their truth.
 
-Every runtime is timed alike. A first record per partition shows that it is up and owns its partitions. The load is then
-written in one transaction that stays open; nothing of it is visible to a `read_committed` consumer until the commit,
-which is the start of the clock. The clock stops when the group's committed offsets reach the end of the load: that is
-the commit of the last outputs, because every runtime here commits offsets and outputs together.
+Every runtime is timed alike. First records show that it is up and owns its partitions. The load is then written in one
+transaction that stays open; nothing of it is visible to a `read_committed` consumer until the commit, which starts the
+clock. The clock stops when the group's committed offsets reach the end of the load: that is the commit of the last
+outputs, because every runtime here commits offsets and outputs together.
 """
 
+import shutil
+import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka.admin._listoffsets import OffsetSpec  # the package does not export it to type checkers
 
-from benchmarks.workload import COUNTED, HEADERS, PARTITIONS, Counted, Tick, faults, tick_headers
+from benchmarks.routes import COUNTING, TOPICS_TIMEOUT_S, Route
+from benchmarks.workload import PARTITIONS, Given
 
 POLL_S = 0.02
-DEADLINE_S = 180.0
+DEADLINE_S = 300.0
 
 
 class Refused(Exception):
     """A measurement whose result is not to be believed."""
 
 
-class Bench:
-    """One run of one runtime on topics of its own."""
+class Place(NamedTuple):
+    """What a program is told: where the broker is, the prefix of its topics, where to keep its state."""
 
-    def __init__(self, bootstrap_servers: str, name: str) -> None:
+    bootstrap_servers: str
+    prefix: str
+    state_dir: Path
+
+    def arguments(self) -> list[str]:
+        return [
+            *("--bootstrap-servers", self.bootstrap_servers),
+            *("--prefix", self.prefix),
+            *("--state-dir", str(self.state_dir)),
+        ]
+
+
+class Bench:
+    """One run on topics of its own. Leaving the `with` block removes them, and the local state."""
+
+    def __init__(self, bootstrap_servers: str, name: str, route: Route = COUNTING) -> None:
         self.bootstrap_servers = bootstrap_servers
-        self.prefix = f"{name}-{uuid.uuid4().hex[:8]}"
-        self.group = f"{self.prefix}.counting"
-        self.ticks = f"{self.prefix}.ticks"
-        self.events = f"{self.prefix}.counting.events"
-        self.changelog = f"{self.prefix}.counting.changelog"
+        self.name = name
+        self.route = route
+        self.prefix = f"{name.replace('_', '-')}-{uuid.uuid4().hex[:8]}"
+        self.source = f"{self.prefix}.{route.source}"
+        self.sink = f"{self.prefix}.{route.sink}"
+        self.group = f"{self.prefix}.{route.group}"
+        self.given: list[Given] = []
         self.admin = AdminClient({"bootstrap.servers": bootstrap_servers})
 
-    def create_topics(self, topics: Mapping[str, Mapping[str, str]] | None = None) -> None:
-        """Create the topics of the counting fold, or those given with their settings."""
-        wanted = topics or {self.ticks: {}, self.events: {}, self.changelog: {"cleanup.policy": "compact"}}
-        created = self.admin.create_topics(
-            [NewTopic(name, PARTITIONS, 1, config=dict(settings)) for name, settings in wanted.items()]
-        )
-        for result in created.values():
-            result.result(30)
+    def __enter__(self) -> Self:
+        self.state = Path(tempfile.mkdtemp(prefix=f"{self.prefix}-"))
+        self.route.create(self.bootstrap_servers, self.prefix)
+        return self
 
-    def delete_topics(self) -> None:
-        """Remove every topic of this run, also those that a runtime made for itself."""
-        mine = [name for name in self.admin.list_topics(timeout=10).topics if self.prefix in name]
-        for result in self.admin.delete_topics(mine).values() if mine else ():
-            result.result(30)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self.state, ignore_errors=True)
+        # A runtime may have made topics for itself, with the prefix somewhere in their names.
+        mine = [name for name in self.admin.list_topics(timeout=TOPICS_TIMEOUT_S).topics if self.prefix in name]
+        for result in self.admin.delete_topics(mine).values():
+            result.result(TOPICS_TIMEOUT_S)
+
+    def place(self, member: str = "first") -> Place:
+        """What to tell a program; two programs at once need two names, the same name finds its state again."""
+        return Place(self.bootstrap_servers, self.prefix, self.state / member)
+
+    def give(self, records: Sequence[Given]) -> dict[int, int]:
+        """Write records that are visible at once; returns the offsets at which they end."""
+        with Producer({"bootstrap.servers": self.bootstrap_servers, "partitioner": "murmur2_random"}) as producer:
+            self.write(producer, records)
+        return self.ends()
+
+    def write(self, producer: Producer, records: Sequence[Given]) -> None:
+        """Write records by a producer of the caller's."""
+        for given in records:
+            producer.produce(self.source, given.value, given.key, headers=given.headers())
+        producer.flush()
+        self.given += records
+
+    def ends(self) -> dict[int, int]:
+        """The offset after the last record of each partition of the source, open transactions included."""
+        return self._ends(self.source, IsolationLevel.READ_UNCOMMITTED)
+
+    def _ends(self, topic: str, isolation: IsolationLevel) -> dict[int, int]:
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        wanted = {TopicPartition(topic, partition): latest for partition in range(PARTITIONS)}
+        found = self.admin.list_offsets(wanted, isolation_level=isolation)
+        return {partition.partition: result.result(10).offset for partition, result in found.items()}
+
+    def await_visible(self) -> float:
+        """Wait until no open transaction hides an output that is there now; returns the moment at which it was seen.
+
+        A killed program may leave a transaction open, which hides all that others write behind it until it times out.
+        """
+        wanted = self._ends(self.sink, IsolationLevel.READ_UNCOMMITTED)
+        deadline = time.monotonic() + DEADLINE_S
+        while time.monotonic() < deadline:
+            visible = self._ends(self.sink, IsolationLevel.READ_COMMITTED)
+            now = time.perf_counter()
+            if all(visible[partition] >= end for partition, end in wanted.items()):
+                return now
+            time.sleep(POLL_S)
+        raise Refused(f"Expected {self.sink} to be visible up to {wanted} in {DEADLINE_S} s, but it is up to {visible}")
 
     def committed(self) -> dict[int, int]:
-        """The group's committed offset for each partition of the ticks."""
-        wanted = ConsumerGroupTopicPartitions(
-            self.group, [TopicPartition(self.ticks, partition) for partition in range(PARTITIONS)]
-        )
-        answer = self.admin.list_consumer_group_offsets([wanted])[self.group].result(10)
-        return {found.partition: max(found.offset, 0) for found in answer.topic_partitions or ()}
+        """The group's committed offset for each partition of the source."""
+        partitions = [TopicPartition(self.source, partition) for partition in range(PARTITIONS)]
+        wanted = ConsumerGroupTopicPartitions(self.group, partitions)
+        try:
+            answer = self.admin.list_consumer_group_offsets([wanted])[self.group].result(10)
+        except KafkaException as failure:
+            if failure.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+                raise
+            return {}
+        return {found.partition: found.offset for found in answer.topic_partitions or ()}
 
     def await_committed(self, ends: Mapping[int, int], alive: Callable[[], None]) -> float:
         """Wait until the group has committed up to these offsets; returns the moment at which it was seen."""
         deadline = time.monotonic() + DEADLINE_S
         while time.monotonic() < deadline:
-            try:
-                reached = self.committed()
-            except KafkaException as unknown_group:
-                if unknown_group.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
-                    raise
-                reached = {}
+            reached = self.committed()
             now = time.perf_counter()
-            if all(reached.get(partition, 0) >= end for partition, end in ends.items()):
+            if all(reached.get(partition, 0) >= end for partition, end in ends.items() if end):
                 return now
             alive()
             time.sleep(POLL_S)
         raise Refused(f"Expected {self.group} to commit up to {dict(ends)} in {DEADLINE_S} s, but it is at {reached}")
 
-    def ends(self, topic: str) -> dict[int, int]:
-        """The offset after the last record of each partition, open transactions included."""
-        # A `read_committed` consumer would be told the end of what is committed.
-        settings = {"group.id": self.prefix, "isolation.level": "read_uncommitted"}
-        reader = Consumer({"bootstrap.servers": self.bootstrap_servers, **settings})
-        try:
-            found = {
-                partition: reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
-                for partition in range(PARTITIONS)
-            }
-        finally:
-            reader.close()
-        return {partition: marks[1] for partition, marks in found.items() if marks is not None}
-
-    def outputs(self, topic: str | None = None) -> Iterator[Any]:
-        """Every record of a topic that a `read_committed` consumer sees, by partition order, to the end."""
-        reader = watcher(self.bootstrap_servers, topic or self.events, **{"enable.partition.eof": True})
-        left = PARTITIONS
-        while left:
+    def outputs(self) -> Iterator[Any]:
+        """Every output that a `read_committed` consumer sees, to the end; in order within a partition."""
+        reader = watcher(self.bootstrap_servers, self.sink, **{"enable.partition.eof": True})
+        ended = set[int | None]()
+        while len(ended) < PARTITIONS:
             for message in reader.consume(10_000, 1.0):
                 error = message.error()
                 if error is None:
                     yield message
                 elif error.code() == KafkaError._PARTITION_EOF:
-                    left -= 1
+                    ended.add(message.partition())
                 else:
                     raise KafkaException(error)
         reader.close()
 
-    def verify(self, given: Iterable[Tick]) -> None:
-        """Refuse the run unless its outputs are those of the ticks given: each once, counted right, with headers."""
-        bare = 0
-
-        def decoded() -> Iterator[Counted]:
-            nonlocal bare
-            for message in self.outputs():
-                bare += not {name for name, _ in message.headers() or ()}.issuperset(HEADERS)
-                yield Counted(**COUNTED.decode(message.value()))
-
-        wrong = faults(given, decoded())
-        if bare:
-            wrong.append(f"{bare} without the CloudEvents headers")
+    def verify(self) -> None:
+        """Refuse the run unless its outputs are exactly those of the records that it was given."""
+        self.await_visible()
+        wrong = self.route.faults(self.given, self.outputs())
         if wrong:
-            raise Refused(f"Expected {self.events} to hold each count once, but found {', '.join(wrong)}")
+            raise Refused(f"Expected {self.sink} to hold each output once and right, but found {', '.join(wrong)}")
 
 
 class Gate:
@@ -135,7 +181,7 @@ class Gate:
                 "transactional.id": f"{bench.prefix}.gate",
                 "transaction.timeout.ms": 600_000,
                 "partitioner": "murmur2_random",
-                "queue.buffering.max.messages": 1_000_000,
+                "queue.buffering.max.messages": 10_000_000,
                 "linger.ms": 20,
             }
         )
@@ -149,14 +195,11 @@ class Gate:
     ) -> None:
         self.producer.close()
 
-    def load(self, records: Iterable[Tick]) -> dict[int, int]:
+    def load(self, records: Sequence[Given]) -> dict[int, int]:
         """Write the records; returns the offsets at which they end."""
         self.producer.begin_transaction()
-        topic = self.bench.ticks
-        for tick in records:
-            self.producer.produce(topic, tick.value, tick.word, headers=tick_headers(tick.id))
-        self.producer.flush()
-        return self.bench.ends(topic)
+        self.bench.write(self.producer, records)
+        return self.bench.ends()
 
     def open(self) -> float:
         """Make the load visible; returns the moment just before."""
@@ -179,11 +222,3 @@ def watcher(bootstrap_servers: str, topic: str, **settings: Any) -> Consumer:
     )
     reader.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
     return reader
-
-
-def produce_now(bench: Bench, records: Iterable[Tick]) -> None:
-    """Write records that are visible at once."""
-    producer = Producer({"bootstrap.servers": bench.bootstrap_servers, "partitioner": "murmur2_random"})
-    for tick in records:
-        producer.produce(bench.ticks, tick.value, tick.word, headers=tick_headers(tick.id))
-    producer.flush()

@@ -2,22 +2,20 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Producer
 
 from benchmarks.figures import progress, spread
 from benchmarks.harness import Bench, Refused, watcher
 from benchmarks.throughput import Standby
-from benchmarks.workload import tick, tick_headers, word
+from benchmarks.workload import Given
 
 SETTLE_S = 0.5
+WARM_UP_RECORDS = 50
 ANSWER_TIMEOUT_S = 30.0
 SKIPPED = 0.1  # of the records of a steady stream: the first ones meet cold connections
-
-Identify = Callable[[Any], str]
 
 
 @dataclass(frozen=True)
@@ -41,11 +39,10 @@ class Pace:
 
 
 class Pulse:
-    """Sends ticks and sees their outputs. `topic` and `identify` say where an output is and which tick it is for."""
+    """Sends records and sees their outputs."""
 
-    def __init__(self, bench: Bench, *, topic: str, identify: Identify) -> None:
+    def __init__(self, bench: Bench) -> None:
         self.bench = bench
-        self.identify = identify
         self.sent_at: dict[str, float] = {}
         self.seen_at: dict[str, float] = {}
         self.producer = Producer(
@@ -53,26 +50,27 @@ class Pulse:
         )
         self.arrived = threading.Event()
         self.running = True
-        self.thread = threading.Thread(target=self._watch, args=(watcher(bench.bootstrap_servers, topic),), daemon=True)
+        self.thread = threading.Thread(target=self._watch, daemon=True)
         self.thread.start()
 
-    def _watch(self, reader: Consumer) -> None:
+    def _watch(self) -> None:
+        reader = watcher(self.bench.bootstrap_servers, self.bench.sink)
+        identify = self.bench.route.identify
         while self.running:
             message = reader.poll(0.2)
             if message is None or message.error() is not None:
                 continue
             now = time.perf_counter()
-            self.seen_at.setdefault(self.identify(message), now)
+            self.seen_at.setdefault(identify(message), now)
             self.arrived.set()
         reader.close()
 
-    def send(self, number: int) -> str:
-        beat = tick(number, word(number % 1_000), series="pulse")
-        headers = tick_headers(beat.id)
-        self.sent_at[beat.id] = time.perf_counter()
-        self.producer.produce(self.bench.ticks, beat.value, beat.word, headers=headers)
+    def send(self, given: Given) -> str:
+        headers = given.headers()
+        self.sent_at[given.id] = time.perf_counter()
+        self.producer.produce(self.bench.source, given.value, given.key, headers=headers)
         self.producer.poll(0)
-        return beat.id
+        return given.id
 
     def await_seen(self, *ids: str) -> None:
         deadline = time.monotonic() + ANSWER_TIMEOUT_S
@@ -93,35 +91,36 @@ class Pulse:
         self.producer.close()
 
 
-def measure_hop(standby: Standby, pace: Pace, *, topic: str, identify: Identify) -> Hop:
+def measure_hop(standby: Standby, pace: Pace) -> Hop:
     """The latency of a program that is up and idle."""
     standby.await_ready()
-    pulse = Pulse(standby.bench, topic=topic, identify=identify)
+    records = standby.bench.route.records
+    pulse = Pulse(standby.bench)
     try:
         # The first answers meet cold connections on all sides; the watcher must also get past the first records.
-        pulse.await_seen(*[pulse.send(number) for number in range(20)])
+        pulse.await_seen(*[pulse.send(given) for given in records(WARM_UP_RECORDS, "warm")])
         time.sleep(SETTLE_S)
         alone = []
-        for number in range(100, 100 + pace.alone):
-            alone.append(pulse.send(number))
+        for given in records(pace.alone, "alone"):
+            alone.append(pulse.send(given))
             pulse.await_seen(alone[-1])
-        steady = _steady(pulse, pace)
+        steady = _steady(pulse, records(int(pace.records_per_s * pace.seconds), "steady"), pace.records_per_s)
         pulse.await_seen(*steady)
         skipped = int(len(steady) * SKIPPED)
         hop = Hop(pulse.milliseconds(alone), pulse.milliseconds(steady[skipped:]))
     finally:
         pulse.close()
-    progress(f"{standby.name}: one hop {hop.figures()}")
+    progress(f"{standby.bench.name}: one hop {hop.figures()}")
     return hop
 
 
-def _steady(pulse: Pulse, pace: Pace) -> list[str]:
+def _steady(pulse: Pulse, records: Sequence[Given], records_per_s: int) -> list[str]:
     """Send at an even pace by the clock, so that a late record does not delay the later ones."""
     began = time.perf_counter()
     sent = []
-    for number in range(int(pace.records_per_s * pace.seconds)):
-        wait_s = began + number / pace.records_per_s - time.perf_counter()
+    for number, given in enumerate(records):
+        wait_s = began + number / records_per_s - time.perf_counter()
         if wait_s > 0:
             time.sleep(wait_s)
-        sent.append(pulse.send(1_000_000 + number))
+        sent.append(pulse.send(given))
     return sent

@@ -39,8 +39,7 @@ class Program:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
-        self.log.unlink(missing_ok=True)
+        self.close()
 
     def cpu_s(self) -> float:
         """User and system time of all its threads so far."""
@@ -58,6 +57,10 @@ class Program:
     def kill(self) -> None:
         """End it at once, as a crash would."""
         self.process.kill()
+
+    def close(self) -> None:
+        self.stop()
+        self.log.unlink(missing_ok=True)
 
     def stop(self) -> float:
         """Ask it to stop, and make it stop if it does not; returns the seconds that it took."""

@@ -20,12 +20,22 @@ BEGAN_AT_MS = 1_700_000_000_000
 HEADERS = ("ce_specversion", "ce_id", "ce_source", "ce_type", "ce_time")
 
 
-class Tick(NamedTuple):
-    """One input record, ready to be produced."""
+class Given(NamedTuple):
+    """One input record, ready to be produced. The id is how its output is recognised."""
 
     id: str
-    word: str
+    key: str
     value: bytes
+    type: str
+
+    def headers(self) -> list[tuple[str, str | bytes | None]]:
+        return [
+            ("ce_specversion", b"1.0"),
+            ("ce_id", self.id.encode()),
+            ("ce_source", b"/benchmarks"),
+            ("ce_type", self.type.encode()),
+            ("ce_time", b"2026-01-01T00:00:00.000Z"),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,37 +74,27 @@ TICK = Codec("Tick")
 COUNTED = Codec("Counted")
 
 
-def tick(number: int, word: str, *, series: str = "tick") -> Tick:
+def tick(number: int, word: str, *, series: str = "tick") -> Given:
     """The tick of this number; two series share no id."""
     name = f"{series}-{number:08d}"
     body = {"id": name, "word": word, "at_ms": BEGAN_AT_MS + number, "weight": number % 10}
-    return Tick(name, word, TICK.encode(body))
+    return Given(name, word, TICK.encode(body), TICK.type)
 
 
 def word(number: int) -> str:
     return f"word-{number:08d}"
 
 
-@functools.cache
-def ticks(count: int, keys: int = KEYS, series: str = "tick") -> list[Tick]:
+@functools.lru_cache(maxsize=16)
+def ticks(count: int, series: str, keys: int = KEYS) -> list[Given]:
     """The same ticks on every call: words drawn evenly from `keys` of them."""
     draw = random.Random(20_260_101).randrange
     return [tick(number, word(draw(keys)), series=series) for number in range(count)]
 
 
-def tick_headers(id: str) -> list[tuple[str, str | bytes | None]]:  # noqa: A002 - it is the id
-    return [
-        ("ce_specversion", b"1.0"),
-        ("ce_id", id.encode()),
-        ("ce_source", b"/benchmarks"),
-        ("ce_type", TICK.type.encode()),
-        ("ce_time", b"2026-01-01T00:00:00.000Z"),
-    ]
-
-
-def faults(given: Iterable[Tick], outputs: Iterable[Counted]) -> list[str]:
+def faults(given: Iterable[Given], outputs: Iterable[Counted]) -> list[str]:
     """What is wrong with the outputs: an id lost, doubled or unknown, or a word whose counts are not 1, 2, 3, …"""
-    expected = {tick.id: tick.word for tick in given}
+    expected = {tick.id: tick.key for tick in given}
     seen: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     wrong_words, unknown = set[str](), 0
