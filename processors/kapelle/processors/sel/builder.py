@@ -1,0 +1,310 @@
+"""Builds the tree bottom-up while the parser runs, and bounds its depth."""
+
+from typing import Any, Final
+
+from lark import Token, Transformer
+
+from kapelle.processors.sel.errors import LimitExceeded, ParseError, Span
+from kapelle.processors.sel.tree import (
+    Access,
+    Assign,
+    Block,
+    Call,
+    Chain,
+    Choose,
+    Declare,
+    Evaluate,
+    Field,
+    If,
+    Index,
+    Items,
+    Jump,
+    Literal,
+    Logic,
+    Loop,
+    Name,
+    NewArray,
+    NewArrayOf,
+    NewObject,
+    Node,
+    Prefix,
+    Return,
+    Throw,
+)
+
+# Whatever the configured depth: walking the tree takes about three Python frames a level, and Python has a thousand.
+DEPTH_MAX: Final = 200
+ESCAPES = {"n": "\n", "t": "\t", "b": "\b", "r": "\r", "f": "\f", "\\": "\\", "'": "'", '"': '"'}
+
+
+# What to write instead of what Java has and SEL has not.
+FOREIGN = {
+    "++": "write x = x + 1 or x += 1",
+    "--": "write x = x - 1 or x -= 1; for a double minus leave a space",
+    "&": "bitwise operators are not in SEL; for 'and' write &&",
+    "|": "bitwise operators are not in SEL; for 'or' write ||",
+    "->": "lambdas are not in SEL",
+    "::": "method references are not in SEL",
+    "@": "annotations are not in SEL",
+    "do": "write while (…) {…}",
+    "switch": "write if (…) … else if (…) …",
+    "try": "exceptions cannot be caught in SEL",
+    "catch": "exceptions cannot be caught in SEL",
+    "final": "leave it out",
+    "char": "write String",
+    "byte": "write int",
+    "short": "write int",
+    "instanceof": "types are fixed in SEL; there is nothing to ask",
+    "class": "classes cannot be defined in SEL",
+    "this": "there are no objects to refer to; name the variable",
+}
+
+
+def foreign_sign(sign: str, span: Span) -> ParseError:
+    """The error for a word or sign of Java that SEL has not."""
+    hint = FOREIGN.get(sign, "") or FOREIGN.get(sign[0], "")
+    return ParseError(f"Expected an expression, but {sign} is not in SEL", span=span, hint=hint)
+
+
+def _span(token: Token) -> Span:
+    return (token.start_pos or 0, token.end_pos or 0)
+
+
+def _over(first: Node, last: Node) -> Span:
+    return (first.span[0], last.span[1])
+
+
+class Builder(Transformer[Token, Block]):
+    """Builds nodes bottom-up while the parser runs. Methods are named for the grammar's rules."""
+
+    def __init__(self, depth_max: int) -> None:
+        super().__init__()
+        self._depth_max = min(depth_max, DEPTH_MAX)
+        self._depth_allowed = self._depth_max
+
+    def _depth(self, span: Span, *children: Node | None) -> int:
+        depth = 1 + max((child.depth for child in children if child is not None), default=0)
+        if depth > self._depth_max:
+            raise LimitExceeded("stack_depth", self._depth_allowed, span=span)
+        return depth
+
+    def start(self, children: list[Any]) -> Block:
+        body = [child for child in children if child is not None]
+        return Block((0, 0), self._depth((0, 0), *body), body)
+
+    def import_(self, _: list[Any]) -> None:
+        return None
+
+    def empty(self, _: list[Any]) -> None:
+        return None
+
+    def block(self, children: list[Any]) -> Block:
+        body = [child for child in children if child is not None]
+        span = _over(body[0], body[-1]) if body else (0, 0)
+        return Block(span, self._depth(span, *body), body)
+
+    def expression_statement(self, children: list[Any]) -> Evaluate:
+        return Evaluate(children[0].span, self._depth(children[0].span, children[0]), children[0])
+
+    def if_(self, children: list[Any]) -> If:
+        condition, then = children[0], children[1] or Block(children[0].span, 1, [])
+        otherwise = children[2] if len(children) > 2 else None
+        span = condition.span
+        if isinstance(otherwise, If):
+            depth = max(otherwise.depth, self._depth(span, condition, then))
+            otherwise.arms.insert(0, (condition, then))
+            return If(span, depth, otherwise.arms, otherwise.otherwise)
+        return If(span, self._depth(span, condition, then, otherwise), [(condition, then)], otherwise)
+
+    def while_(self, children: list[Any]) -> Loop:
+        word, condition, body = children
+        body = body or Block(_span(word), 1, [])
+        return Loop(_span(word), self._depth(_span(word), condition, body), None, condition, None, body)
+
+    def for_(self, children: list[Any]) -> Loop:
+        word, init, condition, update, body = children
+        body = body or Block(_span(word), 1, [])
+        depth = self._depth(_span(word), init, condition, update, body)
+        return Loop(_span(word), depth, init, condition, update, body)
+
+    def for_init(self, children: list[Any]) -> Node | None:
+        return children[0] if children else None
+
+    for_part = for_init
+
+    def break_(self, children: list[Any]) -> Jump:
+        return Jump(_span(children[0]), 1, "break")
+
+    def continue_(self, children: list[Any]) -> Jump:
+        return Jump(_span(children[0]), 1, "continue")
+
+    def return_(self, children: list[Any]) -> Return:
+        return Return(children[0].span, self._depth(children[0].span, children[0]), children[0])
+
+    def throw_(self, children: list[Any]) -> Throw:
+        return Throw(children[0].span, self._depth(children[0].span, children[0]), children[0])
+
+    def declare(self, children: list[Any]) -> Declare:
+        return self._declare(children[0], children[1:], is_array=False)
+
+    def declare_array(self, children: list[Any]) -> Declare:
+        return self._declare(children[0], children[2:], is_array=True)
+
+    def _declare(self, token: Token, declarators: list[list[Any]], *, is_array: bool) -> Declare:
+        names: list[tuple[str, Node | None]] = []
+        for declared in declarators:
+            value = declared[1] if len(declared) > 1 else None
+            if isinstance(value, Items):
+                if not is_array:
+                    raise ParseError(
+                        "Expected one value, but found a list", span=value.span, hint="write Type[] name = {…}"
+                    )
+                value = NewArrayOf(value.span, value.depth, str(token), value.items)
+            names.append((str(declared[0]), value))
+        depth = self._depth(_span(token), *(value for _, value in names))
+        return Declare(_span(token), depth, str(token), is_array, names)
+
+    def declarator(self, children: list[Any]) -> list[Any]:
+        return children
+
+    def array_items(self, children: list[Any]) -> Items:
+        span = _over(children[0], children[-1]) if children else (0, 0)
+        return Items(span, self._depth(span, *children), children)
+
+    def assign(self, children: list[Any]) -> Assign:
+        return self._assign(children[0], "", children[1])
+
+    def op_assign(self, children: list[Any]) -> Assign:
+        return self._assign(children[0], str(children[1])[0], children[2])
+
+    def _assign(self, target: Node, operator: str, value: Node) -> Assign:
+        span = _over(target, value)
+        if isinstance(target, Name):
+            return Assign(span, self._depth(span, value), target, None, operator, value)
+        if isinstance(target, Access) and isinstance(target.base, Name) and len(target.suffixes) == 1:
+            suffix = target.suffixes[0]
+            if isinstance(suffix, Index):
+                return Assign(span, self._depth(span, suffix, value), target.base, suffix.index, operator, value)
+        raise ParseError(
+            "Expected a variable or an element of an array on the left of the assignment", span=target.span
+        )
+
+    def choose(self, children: list[Any]) -> Choose:
+        condition, then, otherwise = children
+        span = _over(condition, otherwise)
+        if isinstance(otherwise, Choose):
+            depth = max(otherwise.depth, self._depth(span, condition, then))
+            otherwise.arms.insert(0, (condition, then))
+            return Choose(span, depth, otherwise.arms, otherwise.otherwise)
+        return Choose(span, self._depth(span, condition, then, otherwise), [(condition, then)], otherwise)
+
+    def or_(self, children: list[Any]) -> Logic:
+        return self._logic("||", children)
+
+    def and_(self, children: list[Any]) -> Logic:
+        return self._logic("&&", children)
+
+    def _logic(self, operator: str, operands: list[Node]) -> Logic:
+        span = _over(operands[0], operands[-1])
+        return Logic(span, self._depth(span, *operands), operator, operands)
+
+    def chain(self, children: list[Any]) -> Chain:
+        operands = children[0::2]
+        span = _over(operands[0], operands[-1])
+        rest = [(str(sign), operand) for sign, operand in zip(children[1::2], operands[1:], strict=True)]
+        return Chain(span, self._depth(span, *operands), operands[0], rest)
+
+    equality = relation = sum = product = chain
+
+    def foreign(self, children: list[Any]) -> Node:
+        raise foreign_sign(str(children[0]), _span(children[0]))
+
+    def prefix(self, children: list[Any]) -> Node:
+        sign, operand = children
+        span = (_span(sign)[0], operand.span[1])
+        if sign == "-" and isinstance(operand, Literal) and operand.value.__class__ in (int, float):
+            # The smallest LONG is its own negative.
+            return Literal(span, 1, operand.value if operand.value == -(2**63) else -operand.value)
+        if isinstance(operand, Prefix):
+            operand.operators.append(str(sign))
+            operand.span = span
+            return operand
+        return Prefix(span, self._depth(span, operand), [str(sign)], operand)
+
+    def access(self, children: list[Any]) -> Access:
+        base, first, *_ = children
+        if isinstance(base, NewArray) and isinstance(first, Index):
+            raise ParseError("Expected an array of one dimension, but found two", span=first.span)
+        return Access(_over(base, children[-1]), self._depth(base.span, *children), base, children[1:])
+
+    def field(self, children: list[Any]) -> Field:
+        return Field(_span(children[0]), 1, str(children[0]))
+
+    def call(self, children: list[Any]) -> Call:
+        span = _span(children[0])
+        return Call(span, self._depth(span, *children[1]), str(children[0]), children[1])
+
+    def index(self, children: list[Any]) -> Index:
+        return Index(children[0].span, self._depth(children[0].span, children[0]), children[0])
+
+    def arguments(self, children: list[Any]) -> list[Node]:
+        return children
+
+    def name(self, children: list[Any]) -> Name:
+        return Name(_span(children[0]), 1, str(children[0]))
+
+    def new_object(self, children: list[Any]) -> NewObject:
+        span = _span(children[0])
+        return NewObject(span, self._depth(span, *children[1]), str(children[0]), children[1])
+
+    def new_array(self, children: list[Any]) -> NewArray:
+        span = _span(children[0])
+        return NewArray(span, self._depth(span, children[1]), str(children[0]), children[1])
+
+    def new_array_of(self, children: list[Any]) -> NewArrayOf:
+        return NewArrayOf(_span(children[0]), children[2].depth, str(children[0]), children[2].items)
+
+    def integer(self, children: list[Any]) -> Literal:
+        text = str(children[0]).rstrip("lL")
+        if text[:2] in ("0x", "0X"):
+            raise ParseError("Expected a decimal number, but found a hexadecimal one", span=_span(children[0]))
+        # 2^63 itself is let through for `-9223372036854775808`; without the sign the compiler refuses it.
+        digits = text.lstrip("0") or "0"
+        if len(digits) > 19 or int(digits) > 2**63:
+            raise ParseError("Expected an integer of 64 bits, but found a larger one", span=_span(children[0]))
+        return Literal(_span(children[0]), 1, int(digits))
+
+    def decimal(self, children: list[Any]) -> Literal:
+        return Literal(_span(children[0]), 1, float(str(children[0]).rstrip("fFdD")))
+
+    def string(self, children: list[Any]) -> Literal:
+        text = str(children[0])[1:-1]
+        return Literal(_span(children[0]), 1, _unescaped(text, children[0]) if "\\" in text else text)
+
+    def true(self, children: list[Any]) -> Literal:
+        return Literal(_span(children[0]), 1, True)
+
+    def false(self, children: list[Any]) -> Literal:
+        return Literal(_span(children[0]), 1, False)
+
+    def null(self, children: list[Any]) -> Literal:
+        return Literal(_span(children[0]), 1, None)
+
+
+def _unescaped(text: str, token: Token) -> str:
+    out: list[str] = []
+    position = 0
+    while (found := text.find("\\", position)) >= 0:
+        out.append(text[position:found])
+        letter = text[found + 1]
+        if letter not in ESCAPES:
+            at = (token.start_pos or 0) + 1 + found
+            raise ParseError(
+                f"Expected one of \\n \\t \\b \\r \\f \\\\ \\' \\\" in a string, but found \\{letter}",
+                span=(at, at + 2),
+                hint=f"for a backslash in a regular expression write \\\\{letter}",
+            )
+        out.append(ESCAPES[letter])
+        position = found + 2
+    out.append(text[position:])
+    return "".join(out)

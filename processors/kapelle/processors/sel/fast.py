@@ -1,0 +1,123 @@
+"""The operators compiled for the common case: two LONGs are handled in place, all else by `operators`."""
+
+from collections.abc import Callable
+
+from kapelle.processors.sel import operators
+from kapelle.processors.sel.errors import SelError, Span
+from kapelle.processors.sel.limits import Frame, Value
+from kapelle.processors.sel.values import LONG_MAX, LONG_MIN
+
+Expression = Callable[[Frame], Value]
+
+
+def _general(sign: str, left: Expression, right: Expression, span: Span) -> Expression:
+    apply = operators.BINARY[sign]
+
+    def run(f: Frame) -> Value:
+        a = left(f)
+        b = right(f)
+        try:
+            return apply(f, a, b)
+        except SelError as error:
+            raise error.placed(span) from None
+
+    return run
+
+
+def _add(left: Expression, right: Expression, span: Span) -> Expression:
+    def run(f: Frame) -> Value:
+        a = left(f)
+        b = right(f)
+        if a.__class__ is int and b.__class__ is int:
+            total = a + b
+            if LONG_MIN <= total <= LONG_MAX:
+                return total
+        try:
+            return operators.add(f, a, b)
+        except SelError as error:
+            raise error.placed(span) from None
+
+    return run
+
+
+def _subtract(left: Expression, right: Expression, span: Span) -> Expression:
+    def run(f: Frame) -> Value:
+        a = left(f)
+        b = right(f)
+        if a.__class__ is int and b.__class__ is int:
+            total = a - b
+            if LONG_MIN <= total <= LONG_MAX:
+                return total
+        try:
+            return operators.subtract(f, a, b)
+        except SelError as error:
+            raise error.placed(span) from None
+
+    return run
+
+
+def _less(left: Expression, right: Expression, span: Span) -> Expression:
+    def run(f: Frame) -> Value:
+        a = left(f)
+        b = right(f)
+        if a.__class__ is int and b.__class__ is int:
+            return a < b
+        try:
+            return operators.less(f, a, b)
+        except SelError as error:
+            raise error.placed(span) from None
+
+    return run
+
+
+def _greater(left: Expression, right: Expression, span: Span) -> Expression:
+    def run(f: Frame) -> Value:
+        a = left(f)
+        b = right(f)
+        if a.__class__ is int and b.__class__ is int:
+            return a > b
+        try:
+            return operators.greater(f, a, b)
+        except SelError as error:
+            raise error.placed(span) from None
+
+    return run
+
+
+def _equal(left: Expression, right: Expression, span: Span) -> Expression:
+    def run(f: Frame) -> Value:
+        a = left(f)
+        b = right(f)
+        if a.__class__ is int and b.__class__ is int:
+            return a == b
+        try:
+            return operators.equal(f, a, b)
+        except SelError as error:
+            raise error.placed(span) from None
+
+    return run
+
+
+_FAST = {"+": _add, "-": _subtract, "<": _less, ">": _greater, "==": _equal}
+
+
+def binary(sign: str, left: Expression, right: Expression, span: Span) -> Expression:
+    """The closure of `left sign right`."""
+    special = _FAST.get(sign)
+    return special(left, right, span) if special else _general(sign, left, right, span)
+
+
+def chain(first: Expression, rest: list[tuple[str, Expression]], span: Span) -> Expression:
+    """The closure of `a + b - c …`, applied from left to right without nesting."""
+    steps = [(operators.BINARY[sign], operand) for sign, operand in rest]
+
+    def run(f: Frame) -> Value:
+        value = first(f)
+        try:
+            for apply, operand in steps:
+                value = apply(f, value, operand(f))
+        except SelError as error:
+            raise error.placed(span) from None
+        return value
+
+    return run

@@ -1,0 +1,128 @@
+"""Members of Util, System, Arrays, DateTimeConstants and UUID."""
+
+import re
+
+from kapelle.processors.sel.errors import BadValue, LimitExceeded
+from kapelle.processors.sel.joda.formatter import formatter_of
+from kapelle.processors.sel.joda.moment import DateTime, Days
+from kapelle.processors.sel.joda.reader import parsed
+from kapelle.processors.sel.joda.zone import zone_of
+from kapelle.processors.sel.limits import Frame, Value
+from kapelle.processors.sel.members.member import ANY, LONG, STRING, TEXT_OR_LONG, Table, member
+from kapelle.processors.sel.members.numbers import parsed_long
+from kapelle.processors.sel.members.times import MOMENT, now_ms
+from kapelle.processors.sel.types import Uuid
+from kapelle.processors.sel.values import LongArray, json_of
+
+DATE_INT = "yyyyMMdd"
+WORDS_MS = {
+    "week": 604_800_000,
+    "day": 86_400_000,
+    "hour": 3_600_000,
+    "minute": 60_000,
+    "second": 1000,
+    "millisecond": 1,
+}
+_PERIOD_PART = re.compile(r"([+-]?\d{1,15}) (week|day|hour|minute|second|millisecond)s?")
+_PERIOD_JOIN = re.compile(r", and |, | and ")
+
+
+def _date(frame: Frame, value: str | int) -> DateTime:
+    frame.work(20)
+    return parsed(formatter_of(DATE_INT), str(value), 2000)
+
+
+def _date_int(moment: DateTime) -> str:
+    return formatter_of(DATE_INT).printed(moment)
+
+
+def _number(value: str | int) -> int:
+    return parsed_long(value) if isinstance(value, str) else value
+
+
+def _date_int_hour_to_ts(frame: Frame, _: Value, *args: Value) -> int:
+    date, hour, zone, days, hours = args
+    by = formatter_of("yyyyMMddHH").with_zone(zone_of(zone))
+    frame.work(40)
+    moment = parsed(by, f"{date}{hour}", 2000)
+    return moment.plus("Days", -_number(days)).plus("Hours", -_number(hours)).ms
+
+
+def period_ms(text: str) -> int:
+    """A period in Joda's words: `2 hours`, `1 day and 30 minutes`."""
+    total = 0
+    for part in _PERIOD_JOIN.split(text[:200].strip()):
+        found = _PERIOD_PART.fullmatch(part)
+        if found is None:
+            raise BadValue(f"Expected a duration such as '1 day and 2 hours', but found {text[:40]!r}")
+        total += int(found[1]) * WORDS_MS[found[2]]
+    return total
+
+
+def _remaining(frame: Frame, moment: DateTime, duration: str) -> str:
+    left = max(moment.ms + period_ms(duration) - now_ms(frame), 0)
+    return f"{left} milliseconds"
+
+
+def _date_ints_between(frame: Frame, _: Value, start: Value, end: Value, step: Value) -> LongArray:
+    """The days from `start` to before `end`. A negative step gives the days from `end` to before `start`, reversed."""
+    by = _number(step)
+    if by == 0:
+        raise BadValue("Expected a step other than 0")
+    first, last = (_date(frame, start), _date(frame, end)) if by > 0 else (_date(frame, end), _date(frame, start))
+    count = -(-Days.between(first, last).days // abs(by))
+    frame.array(max(count, 0), 40)
+    frame.work(20 * max(count, 0))
+    days = [int(_date_int(first.plus("Days", n * abs(by)))) for n in range(max(count, 0))]
+    return LongArray(days if by > 0 else reversed(days))
+
+
+def _ints_between(frame: Frame, _: Value, start: Value, end: Value, step: Value) -> LongArray:
+    first, last, by = _number(start), _number(end), _number(step)
+    if by == 0:
+        raise BadValue("Expected a step other than 0")
+    numbers = range(first, last, by)
+    # len() fails above the machine's word, and so large an array is refused in any case.
+    count = len(numbers) if abs(last - first) <= frame.limits.array_length * abs(by) else None
+    if count is None:
+        raise LimitExceeded("array_length", frame.limits.array_length)
+    frame.array(count, 40)
+    return LongArray(numbers)
+
+
+def _new_id(frame: Frame, _: Value) -> Uuid:
+    if frame.host.new_id is None:
+        raise BadValue("Expected a source of ids, but the caller gave none")
+    frame.text(36)
+    return Uuid(frame.host.new_id())
+
+
+def _id_text(frame: Frame, target: Uuid) -> str:
+    frame.text(36)
+    return target.sel_text()
+
+
+UTIL: Table = {
+    "dateIntToTs": member(lambda f, _, d: _date(f, d).ms, (TEXT_OR_LONG,)),
+    "tsToDateInt": member(lambda _, __, ms: _date_int(DateTime(_number(ms))), (TEXT_OR_LONG,)),
+    "incrementDateInt": member(lambda f, _, d, n: _date_int(_date(f, d).plus("Days", n)), (TEXT_OR_LONG, LONG)),
+    "dateIntHourToTs": member(_date_int_hour_to_ts, (TEXT_OR_LONG, TEXT_OR_LONG, STRING, TEXT_OR_LONG, TEXT_OR_LONG)),
+    "timeoutForDateTimeDeadline": member(lambda f, _, m, d: _remaining(f, m, d), (MOMENT, STRING)),
+    "timeoutForDateIntDeadline": member(lambda f, _, d, t: _remaining(f, _date(f, d), t), (TEXT_OR_LONG, STRING)),
+    "dateIntsBetween": member(_date_ints_between, (TEXT_OR_LONG, TEXT_OR_LONG, TEXT_OR_LONG)),
+    "intsBetween": member(_ints_between, (TEXT_OR_LONG, TEXT_OR_LONG, TEXT_OR_LONG)),
+    "toJson": member(lambda f, _, v: json_of(f, v), (ANY,)),
+}
+SYSTEM: Table = {"currentTimeMillis": member(lambda f, _: now_ms(f))}
+ARRAYS: Table = {"asList": member(lambda _, __, v: v, (ANY,))}
+CONSTANTS = {
+    "MONDAY": 1,
+    "TUESDAY": 2,
+    "WEDNESDAY": 3,
+    "THURSDAY": 4,
+    "FRIDAY": 5,
+    "SATURDAY": 6,
+    "SUNDAY": 7,
+}
+UUID_METHODS: Table = {"toString": member(_id_text)}
+UUID_STATIC: Table = {"randomUUID": member(_new_id)}
