@@ -37,5 +37,3 @@ def fence(settings: KafkaSettings, transactional_id: str) -> None:
     except KafkaException as error:
         # The caller waits and tries again; in the end the broker times the transaction out by itself.
         _log.warning("could not end the transaction of %s: %s", transactional_id, error)
-    finally:
-        producer.close(0)

@@ -5,17 +5,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import TopicCollection
-from confluent_kafka.admin import AdminClient
-
 from kapelle.topology.build import Topology
-from kapelle.topology.errors import BrokerRefused, CycleAborted
+from kapelle.topology.errors import CycleAborted
 from kapelle.topology.kafka import fencing
 from kapelle.topology.kafka.changelogs import ChangelogReader
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.reader import GroupReader
+from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.transactions import Transactor
-from kapelle.topology.kafka.translate import translated
 from kapelle.topology.log import Headers, Listener, Place, Row, Taken
 
 UNSTABLE_S = 1.0  # how long offsets may be unstable before we end the transaction that holds them
@@ -36,7 +33,7 @@ class KafkaLog:
         self._changelogs = ChangelogReader(settings, f"{topology.prefix}.restore")
         name = f"{topology.prefix}.{instance}"
         self._transactor = Transactor(settings, name, on_statistics=self._on_statistics)
-        self._identities = _identities(topology, settings, self._hosted)
+        self._identities = Topics(topology, settings).identities([topology.changelog(p) for p in hosted])
         self._last_record_s = 0.0
         # The hot ones are bound straight to their parts.
         self.send = self._transactor.send
@@ -133,17 +130,3 @@ class KafkaLog:
 
     def _on_statistics(self, text: str) -> None:
         self.statistics_text = text
-
-
-def _identities(topology: Topology, settings: KafkaSettings, hosted: Sequence[str]) -> dict[str, str]:
-    """The ids that the broker gave the changelogs when they were made."""
-    names = [topology.changelog(p) for p in hosted]
-    with translated("describe topics"):
-        found = AdminClient(settings.admin()).describe_topics(
-            TopicCollection(names), request_timeout=settings.request_timeout_s
-        )
-        described = {name: future.result() for name, future in found.items()}
-    missing = [name for name, topic in described.items() if topic.topic_id is None]
-    if missing:
-        raise BrokerRefused(f"The broker told no id for {', '.join(missing)}: Kafka 2.8 or newer is needed")
-    return {name: str(topic.topic_id) for name, topic in described.items()}

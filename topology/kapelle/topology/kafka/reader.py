@@ -5,8 +5,8 @@ reads partition 3 of every input. So inputs are co-partitioned whatever the assi
 which keep partitions where their tables are, can be used although they do not promise co-partitioning.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+import time
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -30,7 +30,6 @@ class GroupReader:
         self.processor = processor
         self.member = ""  # our member id when partitions were last assigned
         self._topics = tuple(topics)
-        self._settings = settings
         self._listener = listener
         self.consumer = Consumer(settings.consumer(group))
 
@@ -90,8 +89,8 @@ class GroupReader:
                     message.topic(),  # type: ignore[arg-type] # a message without an error has a place
                     message.partition(),  # type: ignore[arg-type]
                     message.offset(),  # type: ignore[arg-type]
-                    message.key(),  # type: ignore[arg-type]
-                    message.value(),  # type: ignore[arg-type]
+                    message.key(),
+                    message.value(),
                     message.headers(),  # type: ignore[arg-type]
                 )
             )
@@ -133,17 +132,7 @@ class GroupReader:
             except KafkaException as error:
                 if error.args[0].code() not in (KafkaError._STATE, KafkaError._TIMED_OUT):
                     raise CycleAborted(f"seek {position}: {error}") from error
-                self._settings_wait()
+                time.sleep(SEEK_WAIT_S)
             else:
                 return
         raise CycleAborted(f"{position} can't be sought: it is not being fetched")
-
-    def _settings_wait(self) -> None:
-        import time
-
-        time.sleep(SEEK_WAIT_S)
-
-
-Readers = dict[str, GroupReader]
-OnStatistics = Callable[[str], None]
-Any_ = Any

@@ -109,14 +109,16 @@ class Transactor:
             raise found if isinstance(found, BrokerRefused) else ProducerLost(str(found)) from error
 
     def close(self) -> None:
-        """Let the producer go without waiting for anything it still holds."""
+        """Let the producer go without waiting for anything it still holds.
+
+        Not with its own `close`, which would try to abort: what became of its transaction is for the next one to settle.
+        """
         producer, self._producer = self._producer, None
         self._produce = _closed
         self._open = False
         if producer is not None:
             producer.purge()
             producer.poll(0)
-            producer.close(0)
 
     def _live(self) -> Producer:
         if self._producer is None:

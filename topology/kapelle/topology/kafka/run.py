@@ -1,0 +1,93 @@
+"""Running a member on Kafka until it is told to stop."""
+
+import logging
+import signal
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+
+from kapelle.topology.build import Topology
+from kapelle.topology.crash import Crash, never
+from kapelle.topology.errors import BadTopology
+from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.log import KafkaLog
+from kapelle.topology.kafka.topics import Topics
+from kapelle.topology.member import Member
+from kapelle.topology.settings import MemberSettings
+from kapelle.topology.tables import Memory, RocksStore, StoreCorrupt
+
+INSTANCE_FILE = "instance"
+HANDOVER_S = 5.0  # how long a predecessor may take to let go of the directory
+
+_log = logging.getLogger("kapelle.run")
+
+
+def instance_of(state_dir: Path) -> str:
+    """The name of the process that owns this directory: made once, so that a restart fences what it left open."""
+    path = state_dir / INSTANCE_FILE
+    if not path.exists():
+        state_dir.mkdir(parents=True, exist_ok=True)
+        path.write_text(uuid.uuid4().hex[:12])
+    return path.read_text().strip()
+
+
+class KafkaMember:
+    """A member on Kafka with its tables on disk. Use as a context manager; call `run`."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        kafka: KafkaSettings,
+        state_dir: Path,
+        *,
+        settings: MemberSettings | None = None,
+        hosted: Sequence[str] = (),
+        member: type[Member] = Member,
+        crash: Crash = never,
+    ) -> None:
+        unknown = set(hosted) - set(topology.processors)
+        if unknown:
+            raise BadTopology(f"Expected processors among {', '.join(topology.processors)}, found {', '.join(unknown)}")
+        Topics(topology, kafka).verify()
+        self._stop = threading.Event()
+        self.store = _opened(state_dir / "tables")
+        self.log = KafkaLog(
+            topology, kafka, instance=instance_of(state_dir), hosted=tuple(hosted) or tuple(topology.processors)
+        )
+        self.member = member(topology, self.log, self.store, settings=settings, crash=crash)
+
+    def run(self, done: Callable[[], bool] = lambda: False) -> None:
+        """Join and fold until `stop` is called or `done` says so, then leave in good order."""
+        try:
+            self.member.join()
+            while not self._stop.is_set() and not done():
+                self.member.step()
+        finally:
+            self.member.leave()
+            self.store.close()
+
+    def stop(self) -> None:
+        """Finish the cycle and leave. May be called from a signal handler or another thread."""
+        self._stop.set()
+
+    def stop_on_signals(self) -> None:
+        """Stop on SIGTERM and SIGINT."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        _log.info("stopping on %s", signal.Signals(number).name)
+        self.stop()
+
+
+def _opened(path: Path) -> RocksStore:
+    """Open the tables. What cannot be read is put away, and everything is restored from the changelogs."""
+    try:
+        return RocksStore(path, Memory(), wait_s=HANDOVER_S)
+    except StoreCorrupt as error:
+        aside = path.with_name(f"{path.name}.corrupt-{uuid.uuid4().hex[:6]}")
+        _log.warning("%s; moved to %s, restoring from the changelogs", error, aside)
+        path.rename(aside)
+        return RocksStore(path, Memory(), wait_s=HANDOVER_S)

@@ -1,0 +1,156 @@
+"""Topics as the topology needs them: planned, applied, verified. Nothing is ever created by accident.
+
+A plan is the list of differences between what is needed and what is there. Applying it creates topics and sets
+configuration; it never deletes a topic and never changes a number of partitions, because keys would move away from
+the tables that belong to them.
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, but not by name
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from kapelle.processors.streams import DAY_MS, Keep
+from kapelle.topology.build import Topic, Topology
+from kapelle.topology.errors import TopicsDiffer
+from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.translate import translated
+
+TOMBSTONE_MS = 7 * DAY_MS  # how long a process may be away and still trust its tables (see restore.py)
+
+KEEP = {
+    Keep.FOR_EVER: {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"},
+    Keep.A_WEEK: {"cleanup.policy": "delete", "retention.ms": str(7 * DAY_MS), "retention.bytes": "-1"},
+    Keep.LATEST: {"cleanup.policy": "compact", "delete.retention.ms": str(TOMBSTONE_MS)},
+}
+
+
+class Do(StrEnum):
+    CREATE = "create"
+    CONFIGURE = "configure"
+    MIGRATE = "migrate"  # nothing that we do by ourselves: partitions differ
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One difference, and what would mend it."""
+
+    do: Do
+    topic: str
+    partitions: int
+    config: dict[str, str]
+    found: str = ""
+
+    def __str__(self) -> str:
+        wanted = " ".join(f"{k}={v}" for k, v in sorted(self.config.items()))
+        match self.do:
+            case Do.CREATE:
+                return f"{self.topic}: missing; needs {self.partitions} partitions {wanted}"
+            case Do.CONFIGURE:
+                return f"{self.topic}: {self.found}; needs {wanted}"
+            case Do.MIGRATE:
+                return (
+                    f"{self.topic}: has {self.found} partitions; needs {self.partitions}. Partitions can't be changed "
+                    "in place: keys would move away from their tables. Run with the number that is there, or start "
+                    "under another prefix"
+                )
+
+
+def needed_config(topic: Topic, settings: KafkaSettings, extra: Mapping[str, str] = {}) -> dict[str, str]:
+    """What a topic must be set to."""
+    return {**KEEP[topic.keep], "max.message.bytes": str(settings.wire_bytes_max), **extra}
+
+
+class Topics:
+    """The topics of one topology on one cluster."""
+
+    def __init__(self, topology: Topology, settings: KafkaSettings, *, replication: int = -1) -> None:
+        self._topology = topology
+        self._settings = settings
+        self._replication = replication  # -1: the broker's default
+        self._admin = AdminClient(settings.admin())
+
+    def plan(self) -> list[Change]:
+        """The differences between what is needed and what is there. Empty: all is well."""
+        needed = self._topology.topics()
+        partitions = self._partitions([t.name for t in needed])
+        configs = self._configs([t.name for t in needed if t.name in partitions])
+        changes = (self._change(t, partitions.get(t.name), configs.get(t.name, {})) for t in needed)
+        return [change for change in changes if change is not None]
+
+    def apply(self) -> list[Change]:
+        """Create what is missing and configure what differs. Returns what could not be mended."""
+        plan = self.plan()
+        create = [c for c in plan if c.do is Do.CREATE]
+        configure = [c for c in plan if c.do is Do.CONFIGURE]
+        timeout_s = self._settings.request_timeout_s
+        if create:
+            new = [NewTopic(c.topic, c.partitions, self._replication, config=dict(c.config)) for c in create]
+            with translated("create topics"):
+                for future in self._admin.create_topics(new, request_timeout=timeout_s).values():
+                    future.result()
+        if configure:
+            with translated("configure topics"):
+                for done in self._admin.incremental_alter_configs([_resource(c) for c in configure]).values():
+                    done.result()
+        return [c for c in plan if c.do is Do.MIGRATE]
+
+    def verify(self) -> None:
+        """Refuse to go on unless the topics are as they must be."""
+        plan = self.plan()
+        if plan:
+            address = self._settings.bootstrap_servers
+            raise TopicsDiffer([str(c) for c in plan], f"kapelle topics apply --bootstrap-servers {address}")
+
+    def _change(self, topic: Topic, partitions: int | None, config: Mapping[str, str]) -> Change | None:
+        wanted = needed_config(topic, self._settings)
+        if partitions is None:
+            return Change(Do.CREATE, topic.name, topic.partitions, wanted)
+        if partitions != topic.partitions:
+            return Change(Do.MIGRATE, topic.name, topic.partitions, wanted, str(partitions))
+        differing = {k: v for k, v in wanted.items() if not _suffices(k, config.get(k, ""), v)}
+        if differing:
+            found = " ".join(f"{k}={config.get(k, '')}" for k in sorted(differing))
+            return Change(Do.CONFIGURE, topic.name, topic.partitions, differing, f"has {found}")
+        return None
+
+    def _partitions(self, names: Sequence[str]) -> dict[str, int]:
+        with translated("list topics"):
+            there = self._admin.list_topics(timeout=self._settings.request_timeout_s).topics
+        return {name: len(there[name].partitions) for name in names if name in there and there[name].error is None}
+
+    def _configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
+        if not names:
+            return {}
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        with translated("describe topics"):
+            found = self._admin.describe_configs(resources, request_timeout=self._settings.request_timeout_s)
+            return {r.name: {k: e.value or "" for k, e in future.result().items()} for r, future in found.items()}
+
+    def identities(self, names: Sequence[str]) -> dict[str, str]:
+        """The ids that the broker gave these topics when they were made."""
+        with translated("describe topics"):
+            found = self._admin.describe_topics(TopicCollection(list(names)))
+            return {name: str(future.result().topic_id) for name, future in found.items()}
+
+
+def _suffices(setting: str, found: str, wanted: str) -> bool:
+    """Whether a setting will do. A larger limit is as good as the one asked for."""
+    if setting in {"max.message.bytes", "delete.retention.ms"} and found.isdigit():
+        return int(found) >= int(wanted)
+    return found == wanted
+
+
+def _resource(change: Change) -> ConfigResource:
+    entries = [
+        ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in sorted(change.config.items())
+    ]
+    return ConfigResource(ResourceType.TOPIC, change.topic, incremental_configs=entries)
