@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from kapelle.processors.tables import Key, table
-from kapelle.topology.tables.overlay import UNCHANGED
 from kapelle.topology.tables.store import Batch
 from kapelle.topology.tables.table import Place, ReadTable, WriteTable
 
@@ -42,7 +41,6 @@ class Buckets:
         self._place = place
         self._floors = floors
         self._bound: bytes | None = None
-        self._cursor = place.prefix  # nothing of this table is stored below it
         self._swept: list[bytes] = []
 
     def bound(self) -> bytes:
@@ -53,28 +51,16 @@ class Buckets:
         return self._bound
 
     def raise_to(self, bucket: int) -> None:
+        """Forget what is below `bucket`. A floor never sinks: what is gone stays gone."""
         bound = self._before(bucket)
-        if bound <= self.bound():
-            return
-        self._floors.put((self._place.name,), Floor(bucket))
-        self._bound = bound
-        # Rows of this cycle must not reach the store below the floor: a sweep never looks again behind its cursor.
-        overlay = self._place.overlay
-        for key, value in overlay.scan(self._place.prefix, bound):
-            if value is not None:
-                overlay.put(key, None)
+        if bound > self.bound():
+            self._floors.put((self._place.name,), Floor(bucket))
+            self._bound = bound
 
     def sweep(self, limit: int) -> int:
-        """Delete up to `limit` of the rows that are stored below the floor, and tell how many they were."""
-        bound = self.bound()
-        if self._cursor >= bound:
-            return 0
+        """Delete up to `limit` of the rows below the floor, and tell how many they were."""
         overlay = self._place.overlay
-        first = next(overlay.store.scan(self._cursor, bound), None)
-        self._cursor = bound if first is None else first[0]
-        stored = overlay.store.scan(self._cursor, bound)
-        unswept = (key for key, _ in stored if overlay.rows.get(key, UNCHANGED) is not None)
-        swept = list(islice(unswept, limit))
+        swept = [key for key, _ in islice(overlay.read(self._place.prefix, self.bound()), limit)]
         for key in swept:
             overlay.put(key, None)
         self._swept += swept
@@ -90,9 +76,6 @@ class Buckets:
     def forget_changes(self) -> None:
         self._bound = None
         self._swept = []
-
-    def forget_store(self) -> None:
-        self._cursor = self._place.prefix
 
     def _before(self, bucket: int) -> bytes:
         return self._place.keys.bound(self._place.prefix, (bucket,))

@@ -1,14 +1,17 @@
 """The changes of one table since the last commit, read together with what is stored below them."""
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
+from kapelle.topology.tables.gaps import Gaps
 from kapelle.topology.tables.ordered import Ordered
 from kapelle.topology.tables.store import Store
 
 UNCHANGED: Final = b"unchanged"  # compared by identity: no stored value is this object
 ENTRY_BYTES: Final = 160  # what Python adds to a changed row: two objects and their place in the dictionary
 
+Change = tuple[bytes, bytes | None]
 Pair = tuple[bytes, bytes]
 
 
@@ -18,12 +21,14 @@ class Overlay(Ordered[bytes | None]):
     `size_bytes` is what the changes take in memory, so that a cycle can be ended before it takes too much.
     """
 
-    __slots__ = ("size_bytes", "store")
+    __slots__ = ("_gaps", "_stored_gaps", "size_bytes", "store")
 
     def __init__(self, store: Store) -> None:
         super().__init__()
         self.store = store
         self.size_bytes = 0
+        self._gaps = Gaps()  # neither changed nor stored rows: true until the changes are forgotten
+        self._stored_gaps = Gaps()  # no stored rows: true until others than these changes are stored
 
     def get(self, key: bytes) -> bytes | None:
         value = self.rows.get(key, UNCHANGED)
@@ -42,21 +47,44 @@ class Overlay(Ordered[bytes | None]):
             self.size_bytes -= len(old)
         if value is not None:
             self.size_bytes += len(value)
+            if self._gaps or self._stored_gaps:
+                self._gaps.cut(key)
+                self._stored_gaps.cut(key)
         self.rows[key] = value
 
     def clear(self) -> None:
+        """Forget the changes."""
         super().clear()
         self.size_bytes = 0
+        self._gaps.clear()
+
+    def forget_store(self) -> None:
+        """Forget what is known of the store: others have written to it."""
+        self._gaps.clear()
+        self._stored_gaps.clear()
 
     def read(self, start: bytes, end: bytes, *, reverse: bool = False) -> Iterator[Pair]:
         """The rows from `start` (included) to `end` (excluded) as they are now, changes included."""
-        stored = self.store.scan(start, end, reverse=reverse)
-        if not self.rows:
-            return stored
-        return _merged(self.scan(start, end, reverse=reverse), stored, reverse=reverse)
+        if reverse:
+            return _merged(self.scan(start, end, reverse=True), self.store.scan(start, end, reverse=True), reverse=True)
+        begin = self._gaps.skip(start)
+        if begin >= end:
+            return iter(())
+        stored = self.store.scan(self._stored_gaps.skip(begin), end)
+        first_stored = next(stored, None)
+        if first_stored is not None:
+            stored = chain((first_stored,), stored)
+        rows = _merged(self.scan(begin, end), stored) if self.rows else stored
+        # The first row is taken at once: what is learned from it must be true now, not when somebody asks for it.
+        first = next(rows, None)
+        until = end if first is None else first[0]
+        self._gaps.add(start, until)
+        # A changed row will be stored, so a gap in the store ends before the first of those as well.
+        self._stored_gaps.add(begin, until if first_stored is None else min(until, first_stored[0]))
+        return iter(()) if first is None else chain((first,), rows)
 
 
-def _merged(changed: Iterator[tuple[bytes, bytes | None]], stored: Iterator[Pair], *, reverse: bool) -> Iterator[Pair]:
+def _merged(changed: Iterator[Change], stored: Iterator[Pair], *, reverse: bool = False) -> Iterator[Pair]:
     """Both in order. Where both have a key, the change counts."""
     change = next(changed, None)
     for pair in stored:
@@ -65,16 +93,11 @@ def _merged(changed: Iterator[tuple[bytes, bytes | None]], stored: Iterator[Pair
             if change[1] is not None:
                 yield change[0], change[1]
             change = next(changed, None)
-        if change is None:
+        if change is None or change[0] != key:
             yield pair
-            yield from stored
-            return
-        if change[0] != key:
-            yield pair
-        elif change[1] is not None:
-            yield key, change[1]
-            change = next(changed, None)
         else:
+            if change[1] is not None:
+                yield key, change[1]
             change = next(changed, None)
     while change is not None:
         if change[1] is not None:

@@ -125,9 +125,13 @@ class RocksStore:
             scan = reference()
             if scan is not None:
                 scan.close()  # type: ignore[attr-defined]  # scans are generators
-        self._rows.close()
-        self._rocks.close()
-        self._lock.release()
+        try:
+            self._rows.close()
+            self._rocks.close()
+        except Exception as error:
+            raise _translated(self.path, error) from error
+        finally:
+            self._lock.release()
 
     # A scan holds its options although it never reads them: rocksdict's iterator points into their memory for its
     # bound, and does not keep them alive.

@@ -166,6 +166,6 @@ class ShardState(Generic[S]):
         return BucketedWriteTable(place, buckets) if write else BucketedReadTable(place, buckets)
 
     def _forget_store(self) -> None:
-        for buckets in self._buckets.values():
-            buckets.forget_store()
-        self._timers.forget_store()
+        for overlay in self._overlays:
+            overlay.forget_store()
+        self._timers.forget_changes()

@@ -4,7 +4,7 @@ A scan sees the table as it was when the scan began, so an `apply` may change th
 """
 
 from collections.abc import Iterator
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Generic, NoReturn, TypeVar
 
 import msgspec
 
@@ -22,12 +22,11 @@ R = TypeVar("R", bound=msgspec.Struct)
 class Place(Generic[R]):
     """Where the rows of one table of one shard are, and how they are coded. Its reader and its writer share it."""
 
-    __slots__ = ("end", "keys", "name", "overlay", "prefix", "rows")
+    __slots__ = ("keys", "name", "overlay", "prefix", "rows")
 
     def __init__(self, prefix: bytes, *, keys: KeyCodec, rows: RowCodec[R], overlay: Overlay) -> None:
         self.name = rows.table
         self.prefix = prefix
-        self.end = successor(prefix)
         self.keys = keys
         self.rows = rows
         self.overlay = overlay
@@ -62,10 +61,6 @@ class ReadTable(Generic[K, R]):
 
     def first(self, prefix: Key = (), /) -> tuple[K, R] | None:
         return next(self.prefix(prefix), None)
-
-    def start_at(self, start: Key) -> Iterator[tuple[K, R]]:
-        """The rows from `start` to the end of the table."""
-        return self._rows(self._bound(start), self._place.end, False)
 
     def put(self, key: K, row: R, /) -> None:  # noqa: ARG002
         self._refuse("put")
@@ -108,7 +103,3 @@ class WriteTable(ReadTable[K, R]):
 
     def drop_before(self, bucket: int, /) -> None:  # noqa: ARG002
         raise NotBucketed(self._place.name)
-
-
-AnyReadTable = ReadTable[Any, Any]
-AnyWriteTable = WriteTable[Any, Any]

@@ -1,8 +1,4 @@
-"""The timers of one shard: rows by key and name, and an index of them by the time that they are due.
-
-The index is read from its beginning again and again, and that is where its deletions are: a scan would crawl over every
-timer that has fired since the store was last compacted. So each queue remembers a time before which nothing is stored.
-"""
+"""The timers of one shard: rows by key and name, and an index of them by the time that they are due."""
 
 from itertools import islice
 from typing import NoReturn
@@ -11,7 +7,6 @@ import msgspec
 
 from kapelle.processors.errors import WriteInDecide
 from kapelle.processors.tables import table
-from kapelle.topology.tables.keys import INT_MIN
 from kapelle.topology.tables.table import Place, WriteTable
 
 
@@ -37,31 +32,25 @@ class TimerQueue:
     def __init__(self, armed: Place[Armed], due: Place[Due]) -> None:
         self.armed: WriteTable[tuple[str, str], Armed] = WriteTable(armed)
         self._due: WriteTable[tuple[int, str, str], Due] = WriteTable(due)
-        self._place = due
-        self._stored_from_ms = INT_MIN  # no timer is stored that is due before this
         self._next_due_at_ms: int | None = None
         self._next_is_known = False
 
     def due(self, now_ms: int, limit: int) -> list[tuple[str, str, int]]:
         """Up to `limit` timers (key, name, due_at_ms) that are due at `now_ms`, earliest first."""
-        found = self._due.range((self._stored_from_ms,), (now_ms + 1,))
+        found = self._due.range((), (now_ms + 1,))
         return [(key, name, due_at_ms) for (due_at_ms, key, name), _ in islice(found, limit)]
 
     def next_due_at_ms(self) -> int | None:
         if not self._next_is_known:
-            first = next(self._due.start_at((self._stored_from_ms,)), None)
+            first = self._due.first()
             self._next_due_at_ms = None if first is None else first[0][0]
             self._next_is_known = True
-            if first is not None and not self._place.overlay.rows:
-                # What was found is what is stored, so nothing is stored before it.
-                self._stored_from_ms = first[0][0]
         return self._next_due_at_ms
 
     def set(self, key: str, name: str, due_at_ms: int) -> None:
         self._remove(key, name)
         self.armed.put((key, name), Armed(due_at_ms))
         self._due.put((due_at_ms, key, name), _DUE)
-        self._stored_from_ms = min(self._stored_from_ms, due_at_ms)
         if self._next_is_known and (self._next_due_at_ms is None or due_at_ms < self._next_due_at_ms):
             self._next_due_at_ms = due_at_ms
 
@@ -70,10 +59,6 @@ class TimerQueue:
             self.armed.delete((key, name))
 
     def forget_changes(self) -> None:
-        self._next_is_known = False
-
-    def forget_store(self) -> None:
-        self._stored_from_ms = INT_MIN
         self._next_is_known = False
 
     def _remove(self, key: str, name: str) -> bool:
