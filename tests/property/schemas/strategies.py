@@ -165,6 +165,6 @@ def fastavro_value(data: bytes, writer: dict[str, Schema], reader: dict[str, Sch
     found: Any = fastavro.schemaless_reader(out, fastavro.parse_schema(writer), fastavro.parse_schema(reader))
     for field in reader["fields"]:
         # It leaves a default of bytes as the text that stands for them in JSON.
-        if field["type"] in ("bytes", ["bytes", "null"]) and field.get("default") == found[field["name"]]:
-            found[field["name"]] = field["default"].encode("latin-1")
+        if field["type"] in ("bytes", ["bytes", "null"]) and isinstance(found[field["name"]], str):
+            found[field["name"]] = found[field["name"]].encode("latin-1")
     return found
