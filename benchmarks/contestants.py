@@ -1,12 +1,14 @@
 """Who takes part in the throughput benchmark: how each is started and how much work it is given."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import replace
 
 from benchmarks import ours
 from benchmarks.harness import Place
 from benchmarks.peers import environment
+from benchmarks.routes import COUNTING, Route
 from benchmarks.throughput import Command, Load
+from benchmarks.workload import TICK
 
 # A peer that is too slow for the full load gets less of it; its records per second do not depend on that.
 FULL = {
@@ -25,24 +27,27 @@ QUICK = {
 }
 
 
-@dataclass(frozen=True)
-class Contestant:
-    """A runtime that can do the work."""
+ROUTES = {
+    "ours": ours.TICKS,
+    # It copies and does not count: its outputs are ticks.
+    "bare": replace(COUNTING, identify=lambda message: str(TICK.decode(message.value())["id"])),
+}
 
-    name: str
-    command: Command
 
-
-def contestants(protocol: str) -> dict[str, Contestant]:
-    """Every runtime by name. The group protocol is for those that let one choose: ours and the hand-written loop."""
-    commands: dict[str, Command] = {
+def commands(protocol: str) -> dict[str, Command]:
+    """How to start each runtime. The group protocol is for those of ours; the others have their own."""
+    return {
         "ours": lambda place: ours.command(place, protocol=protocol),
         "handwritten": lambda place: python_peer("handwritten", place, "--protocol", protocol),
+        "bare": lambda place: python_peer("bare", place, "--protocol", protocol),
         "kafka_streams": lambda place: [*environment.kafka_streams(), *place.arguments()],
         "quix": lambda place: foreign_peer("quix", place),
         "faust": lambda place: foreign_peer("faust_app", place),
     }
-    return {name: Contestant(name, command) for name, command in commands.items()}
+
+
+def route(name: str) -> Route:
+    return ROUTES.get(name, COUNTING)
 
 
 def python_peer(module: str, place: Place, *more: str) -> list[str]:

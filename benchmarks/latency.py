@@ -67,6 +67,7 @@ class Pulse:
 
     def send(self, given: Given) -> str:
         headers = given.headers()
+        self.bench.given.append(given)
         self.sent_at[given.id] = time.perf_counter()
         self.producer.produce(self.bench.source, given.value, given.key, headers=headers)
         self.producer.poll(0)
@@ -98,13 +99,14 @@ def measure_hop(standby: Standby, pace: Pace) -> Hop:
     pulse = Pulse(standby.bench)
     try:
         # The first answers meet cold connections on all sides; the watcher must also get past the first records.
-        pulse.await_seen(*[pulse.send(given) for given in records(WARM_UP_RECORDS, "warm")])
+        pulse.await_seen(*[pulse.send(given) for given in records(WARM_UP_RECORDS, "pulse-warm")])
         time.sleep(SETTLE_S)
-        alone = []
-        for given in records(pace.alone, "alone"):
+        alone: list[str] = []
+        for given in records(pace.alone, "pulse-alone"):
             alone.append(pulse.send(given))
             pulse.await_seen(alone[-1])
-        steady = _steady(pulse, records(int(pace.records_per_s * pace.seconds), "steady"), pace.records_per_s)
+        stream = records(int(pace.records_per_s * pace.seconds), "pulse-steady")
+        steady = _steady(pulse, stream, pace.records_per_s)
         pulse.await_seen(*steady)
         skipped = int(len(steady) * SKIPPED)
         hop = Hop(pulse.milliseconds(alone), pulse.milliseconds(steady[skipped:]))

@@ -31,7 +31,8 @@ def create_counting(bootstrap_servers: str, prefix: str) -> None:
         NewTopic(f"{prefix}.counting.events", PARTITIONS, 1),
         NewTopic(f"{prefix}.counting.changelog", PARTITIONS, 1, config={"cleanup.policy": "compact"}),
     ]
-    for created in AdminClient({"bootstrap.servers": bootstrap_servers}).create_topics(topics).values():
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
+    for created in admin.create_topics(topics).values():
         created.result(TOPICS_TIMEOUT_S)
 
 
