@@ -51,7 +51,7 @@ class Hop(Contract, frozen=True, gc=False):
         r'{"name":"proof.Hop","type":"record","fields":['
         r'{"name":"source","type":"string"},'
         r'{"name":"number","type":"long"}],"doc":"A numbered command on its way through the stages."'
-        r'}'
+        r"}"
     )
     FINGERPRINT: ClassVar[int] = 0x3BA5825C6B4DDE4D
 
@@ -296,7 +296,7 @@ class Reminder(Contract, frozen=True, gc=False):
         r'{"name":"proof.Reminder","type":"record","fields":['
         r'{"name":"id","type":"string"},'
         r'{"name":"after_ms","type":"long"}],"doc":"A wish to be reminded once, some time from now."'
-        r'}'
+        r"}"
     )
     FINGERPRINT: ClassVar[int] = 0x8B97C9F91EBD488B
 

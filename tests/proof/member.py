@@ -1,9 +1,10 @@
 """One process of the proof: a member on Kafka that can be told where to die.
 
-    python -m tests.proof.member --bootstrap-servers 127.0.0.1:9092 --prefix p --state-dir d --topology counting
+python -m tests.proof.member --bootstrap-servers 127.0.0.1:9092 --prefix p --state-dir d --topology counting
 """
 
 import argparse
+import faulthandler
 import logging
 import os
 import signal
@@ -58,6 +59,7 @@ class Doom:
 
 def main(argv: list[str]) -> int:
     args = parsed(argv)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     logging.basicConfig(
         level=logging.INFO if args.verbose else logging.ERROR, format="%(asctime)s %(name)s %(message)s"
     )
@@ -75,9 +77,7 @@ def main(argv: list[str]) -> int:
         made,
         kafka,
         args.state_dir,
-        settings=MemberSettings(
-            same_cycle=not args.no_same_cycle, limits=Limits(records_max=args.records_max)
-        ),
+        settings=MemberSettings(same_cycle=not args.no_same_cycle, limits=Limits(records_max=args.records_max)),
         hosted=[name for name in args.hosted.split(",") if name],
         member=MUTANTS[args.mutant] if args.mutant else Member,
         crash=Doom(args.crash_at, args.crash_after),

@@ -7,6 +7,7 @@ reminding   timers: each fires once
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -190,7 +191,7 @@ def reminded(message: Message[Reminded], state: Reminding) -> None:
 
 # Topologies ---------------------------------------------------------------------------------------------------------
 
-PROCESSORS = {
+PROCESSORS: dict[str, list[Processor[Any]]] = {
     "counting": [counting],
     "joining": [joining],
     "stages": stages,

@@ -33,7 +33,9 @@ def letter_bytes_max(record_bytes_max: int) -> int:
     return record_bytes_max + LETTER_BYTES_MAX
 
 
-def dead_letter(processor: str, at: Coordinates, failure: tuple[Stage, Exception], *, now_ms: int, record_bytes_max: int) -> DeadLetter:
+def dead_letter(
+    processor: str, at: Coordinates, failure: tuple[Stage, Exception], *, now_ms: int, record_bytes_max: int
+) -> DeadLetter:
     """The letter for a record that failed at a stage."""
     stage, error = failure
     cause = error.__cause__ or error

@@ -105,9 +105,7 @@ class Restorer:
     def progress(self, now_ms: int) -> list[Progress]:
         return [r.progress(now_ms) for r in self._restoring.values()]
 
-    def _take(
-        self, place: Place, offset: int, rows: list[tuple[bytes, bytes | None]], into: tuple[Batch, int]
-    ) -> bool:
+    def _take(self, place: Place, offset: int, rows: list[tuple[bytes, bytes | None]], into: tuple[Batch, int]) -> bool:
         """Put the rows into the batch. Returns whether this brought the shard forward."""
         restoring = self._restoring.get(place)
         if restoring is None or offset <= restoring.offset:

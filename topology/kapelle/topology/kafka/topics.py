@@ -150,7 +150,5 @@ def _suffices(setting: str, found: str, wanted: str) -> bool:
 
 
 def _resource(change: Change) -> ConfigResource:
-    entries = [
-        ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in sorted(change.config.items())
-    ]
+    entries = [ConfigEntry(k, v, incremental_operation=AlterConfigOpType.SET) for k, v in sorted(change.config.items())]
     return ConfigResource(ResourceType.TOPIC, change.topic, incremental_configs=entries)

@@ -83,7 +83,9 @@ class Transactor:
         if not member or consumer.memberid() != member:
             raise CycleAborted("the group gave our partitions to others")
         # The name of the sender lets the next owner end our transaction if we die in it (see fencing.py).
-        positions = [TopicPartition(p.topic, p.partition, offset, self.transactional_id) for p, offset in offsets.items()]
+        positions = [
+            TopicPartition(p.topic, p.partition, offset, self.transactional_id) for p, offset in offsets.items()
+        ]
         with translated("send offsets"):
             self._live().send_offsets_to_transaction(positions, metadata, self._settings.request_timeout_s)
 

@@ -1,0 +1,102 @@
+"""Members as real processes: started, killed, frozen, thawed and stopped."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+STOP_S = 15.0
+
+
+class Fleet:
+    """Some member processes of one topology, each with a state directory of its own that outlives it."""
+
+    def __init__(self, directory: Path, arguments: list[str]) -> None:
+        self._directory = directory
+        self._arguments = arguments
+        self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self.kills = 0
+        self.stalls = 0
+        self.starts = 0
+
+    def start(self, number: int, *extra: str) -> None:
+        """Start the member of this number, unless it runs."""
+        if self.running(number):
+            return
+        state = self._directory / f"member-{number}"
+        state.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "tests.proof.member", "--state-dir", str(state), *self._arguments, *extra]
+        with (state / "output.log").open("ab") as output:
+            self._processes[number] = subprocess.Popen(command, stdout=output, stderr=output)
+        self.starts += 1
+
+    def running(self, number: int) -> bool:
+        process = self._processes.get(number)
+        return process is not None and process.poll() is None
+
+    def kill(self, number: int) -> None:
+        if self.running(number):
+            process = self._processes.pop(number)
+            process.kill()
+            process.wait()
+            self.kills += 1
+
+    def reap(self) -> int:
+        """Count those that died by themselves since the last time, as they were told to."""
+        dead = [n for n, p in self._processes.items() if p.poll() is not None and p.returncode == -signal.SIGKILL]
+        for number in dead:
+            del self._processes[number]
+        self.kills += len(dead)
+        return len(dead)
+
+    def failed(self) -> list[str]:
+        """Members that ended with an error of their own."""
+        return [
+            f"member {n} ended with {p.returncode}: {self.output(n)[-2000:]}"
+            for n, p in self._processes.items()
+            if p.poll() not in (None, 0, -signal.SIGKILL)
+        ]
+
+    def freeze(self, number: int, seconds: float) -> None:
+        """Stop the process as if the machine had stalled, then let it go on."""
+        if self.running(number):
+            pid = self._processes[number].pid
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(seconds)
+            os.kill(pid, signal.SIGCONT)
+            self.stalls += 1
+
+    def stop(self, number: int) -> float:
+        """Ask the member to leave. Returns how long it took."""
+        began = time.monotonic()
+        if self.running(number):
+            process = self._processes[number]
+            process.terminate()
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGUSR1)  # tells where it stands
+                time.sleep(0.5)
+                raise AssertionError(f"member {number} did not stop:\n{self.output(number)[-6000:]}") from None
+        return time.monotonic() - began
+
+    def stop_all(self) -> None:
+        for process in self._processes.values():
+            process.terminate()
+        for process in self._processes.values():
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def output(self, number: int) -> str:
+        return (self._directory / f"member-{number}" / "output.log").read_text(errors="replace")
+
+    def pick(self, chance: random.Random) -> int | None:
+        """One of those that run."""
+        running = [n for n in self._processes if self.running(n)]
+        return chance.choice(running) if running else None
