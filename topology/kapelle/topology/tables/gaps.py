@@ -20,7 +20,7 @@ class Gaps:
         self._starts: list[bytes] = []
         self._ends: list[bytes] = []
 
-    def skip(self, key: bytes) -> bytes:
+    def past(self, key: bytes) -> bytes:
         """The first key from `key` on that may have a row."""
         place = bisect_right(self._starts, key) - 1
         return self._ends[place] if place >= 0 and self._ends[place] > key else key

@@ -67,10 +67,10 @@ class Overlay(Ordered[bytes | None]):
         """The rows from `start` (included) to `end` (excluded) as they are now, changes included."""
         if reverse:
             return _merged(self.scan(start, end, reverse=True), self.store.scan(start, end, reverse=True), reverse=True)
-        begin = self._gaps.skip(start)
+        begin = self._gaps.past(start)
         if begin >= end:
             return iter(())
-        stored = self.store.scan(self._stored_gaps.skip(begin), end)
+        stored = self.store.scan(self._stored_gaps.past(begin), end)
         first_stored = next(stored, None)
         if first_stored is not None:
             stored = chain((first_stored,), stored)
