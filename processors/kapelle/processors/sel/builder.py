@@ -5,6 +5,7 @@ from typing import Any, Final
 from lark import Token, Transformer
 
 from kapelle.processors.sel.errors import LimitExceeded, ParseError, Span
+from kapelle.processors.sel.grammar import PRECEDENCE
 from kapelle.processors.sel.tree import (
     Access,
     Assign,
@@ -198,23 +199,37 @@ class Builder(Transformer[Token, Block]):
             return Choose(span, depth, otherwise.arms, otherwise.otherwise)
         return Choose(span, self._depth(span, condition, then, otherwise), [(condition, then)], otherwise)
 
-    def or_(self, children: list[Any]) -> Logic:
-        return self._logic("||", children)
+    def binary(self, children: list[Any]) -> Node:
+        """Group operands by the operators between them, level by level, the tightest first."""
+        if len(children) == 3:
+            return self._group(children)
+        signs = set(map(str, children[1::2]))
+        for level in PRECEDENCE:
+            if signs.isdisjoint(level):
+                continue
+            if signs.issubset(level):
+                return self._group(children)
+            signs.difference_update(level)
+            grouped: list[Any] = []
+            run: list[Any] = [children[0]]
+            for at in range(1, len(children), 2):
+                if children[at] in level:
+                    run += children[at : at + 2]
+                else:
+                    grouped += [run[0] if len(run) == 1 else self._group(run), children[at]]
+                    run = [children[at + 1]]
+            grouped.append(run[0] if len(run) == 1 else self._group(run))
+            children = grouped
+        return self._group(children)
 
-    def and_(self, children: list[Any]) -> Logic:
-        return self._logic("&&", children)
-
-    def _logic(self, operator: str, operands: list[Node]) -> Logic:
+    def _group(self, run: list[Any]) -> Node:
+        """Operands with operators of one level between them."""
+        operands: list[Node] = run[0::2]
         span = _over(operands[0], operands[-1])
-        return Logic(span, self._depth(span, *operands), operator, operands)
-
-    def chain(self, children: list[Any]) -> Chain:
-        operands = children[0::2]
-        span = _over(operands[0], operands[-1])
-        rest = [(str(sign), operand) for sign, operand in zip(children[1::2], operands[1:], strict=True)]
-        return Chain(span, self._depth(span, *operands), operands[0], rest)
-
-    equality = relation = sum = product = chain
+        depth = self._depth(span, *operands)
+        if run[1] in ("&&", "||"):
+            return Logic(span, depth, str(run[1]), operands)
+        return Chain(span, depth, operands[0], list(zip(map(str, run[1::2]), operands[1:], strict=True)))
 
     def foreign(self, children: list[Any]) -> Node:
         raise foreign_sign(str(children[0]), _span(children[0]))

@@ -30,7 +30,8 @@ class Compiler:
         self.cost = 0
         self.problems: list[SelError] = []
         self.variables = {
-            name: Variable(name, slot, shared=name in scope.captured) for name, slot in scope.slots.items()
+            name: Variable(name, slot, shared=name in scope.captured, is_input=name in scope.inputs)
+            for name, slot in scope.slots.items()
         }
         self._compilers: dict[type[Node], Callable[..., Expression]] = {
             tree.Literal: self._literal,

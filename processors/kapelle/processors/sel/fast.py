@@ -4,10 +4,14 @@ from collections.abc import Callable
 
 from kapelle.processors.sel import operators
 from kapelle.processors.sel.errors import SelError, Span
-from kapelle.processors.sel.limits import Frame, Value
+from kapelle.processors.sel.limits import CHAR_BYTES, OBJECT_BYTES, Frame, Value
 from kapelle.processors.sel.values import LONG_MAX, LONG_MIN
 
 Expression = Callable[[Frame], Value]
+
+# Short strings are counted at one price, which is not below their real one.
+SHORT_CHARS = 64
+SHORT_BYTES = OBJECT_BYTES + CHAR_BYTES * SHORT_CHARS
 
 
 def _general(sign: str, left: Expression, right: Expression, span: Span) -> Expression:
@@ -32,6 +36,10 @@ def _add(left: Expression, right: Expression, span: Span) -> Expression:
             total = a + b
             if LONG_MIN <= total <= LONG_MAX:
                 return total
+        elif a.__class__ is str and b.__class__ is str and len(a) + len(b) < SHORT_CHARS:
+            f.memory -= SHORT_BYTES
+            if f.memory >= 0:
+                return a + b
         try:
             return operators.add(f, a, b)
         except SelError as error:

@@ -9,6 +9,7 @@ from kapelle.processors.sel.values import kind_of, text_of
 
 WIDTH_MAX = 1000
 SPECIFIERS_MAX = 1000
+FLAGS = {"s": "-", "b": "-", "d": "-+ 0,(", "x": "-#0", "o": "-#0", "f": "-+ 0,(", "e": "-+ 0(", "g": "-+ 0,("}
 _SPECIFIER = re.compile(r"%(?:(\d{1,3})\$)?([-#+ 0,(]*)(\d{1,5})?(?:\.(\d{1,5}))?([a-zA-Z%])")
 
 
@@ -49,6 +50,9 @@ def _converted(frame: Frame, found: re.Match[str], value: Value) -> str:
     flags, width, precision, letter = found[2], int(found[3] or 0), found[4], found[5]
     if width > WIDTH_MAX or int(precision or 0) > WIDTH_MAX:
         raise BadValue(f"Expected a width of at most {WIDTH_MAX}, but found {found[0]!r}")
+    allowed = FLAGS.get(letter.lower(), "")
+    if wrong := set(flags) - set(allowed):
+        raise BadValue(f"Expected only the flags {allowed!r} with %{letter}, but found {''.join(sorted(wrong))!r}")
     digits = int(precision) if precision else None
     upper = letter.isupper()
     kind = letter.lower()

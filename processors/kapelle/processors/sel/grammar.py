@@ -1,9 +1,14 @@
 """The grammar of SEL: a subset of Java's expressions and statements, LALR(1).
 
+Binary operators are one flat rule, which the builder groups by `PRECEDENCE`: a rule for each level would be reduced
+for every operand, and parsing would take twice as long.
 Two tricks keep it LALR(1): `[]` is one token, so that `String[] a` and `a[0]` differ at once; and the left side of an
 assignment is parsed as any access and checked when the tree is built. Words and operators of Java that SEL lacks are
 tokens that no rule accepts, so that they end in a hint and never in a different meaning (`--x` is not `-(-x)`).
 """
+
+# The binary operators, those that bind tightest first.
+PRECEDENCE = (("*", "/", "%"), ("+", "-"), ("<", ">", "<=", ">="), ("==", "!="), ("&&",), ("||",))
 
 GRAMMAR = r"""
 start: import_* statement*
@@ -27,13 +32,8 @@ declarator: NAME ["=" (expression | array_items)]
 array_items: "{" [expression ("," expression)* [","]] "}"
 
 ?expression: conditional | postfix "=" expression -> assign | postfix OP_ASSIGN expression -> op_assign
-?conditional: or_ | or_ "?" expression ":" expression -> choose
-?or_: and_ ("||" and_)*
-?and_: equality ("&&" equality)*
-?equality: relation (EQUALITY relation)*
-?relation: sum (RELATION sum)*
-?sum: product (PLUS_MINUS product)*
-?product: unary (MULTIPLY unary)*
+?conditional: binary | binary "?" expression ":" expression -> choose
+?binary: unary ((LOGIC | EQUALITY | RELATION | PLUS_MINUS | MULTIPLY) unary)*
 ?unary: postfix | PLUS_MINUS unary -> prefix | NOT unary -> prefix
 ?postfix: primary | primary suffix+ -> access
 ?suffix: "." NAME -> field
@@ -63,6 +63,7 @@ INTEGER: /0[xX][0-9A-Fa-f]*[lL]?|[0-9]+[lL]?/
 
 BRACKETS.2: /\[\s*\]/
 OP_ASSIGN.2: /[-+*\/%]=/
+LOGIC.3: /&&|\|\|/
 EQUALITY.3: /[=!]=/
 RELATION.2: /[<>]=?/
 PLUS_MINUS: /[-+]/

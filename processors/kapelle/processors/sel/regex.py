@@ -16,6 +16,7 @@ from kapelle.processors.sel.limits import Frame
 
 PATTERN_CHARS_MAX = 1000
 PROGRAM_BYTES_MAX = 1 << 20
+MATCH_COST = 80  # visits: what finding and keeping one match takes beside the searching
 STEPS_PER_VISIT = 32
 STEPS_PER_VISIT_SEARCHING = 256
 META = frozenset("\\.[]{}()*+-?^$|")
@@ -59,7 +60,7 @@ def matches(frame: Frame, pattern: str, text: str) -> Iterator[Any]:
         for found in made.finditer(text):
             yield found
             rest = 0 if one_pass else (len(text) - found.end()) * size // STEPS_PER_VISIT_SEARCHING
-            frame.work(rest + 16)
+            frame.work(rest + MATCH_COST)
     except UnicodeEncodeError:
         raise BadValue("Expected a text of whole characters, but it holds half of a pair") from None
 

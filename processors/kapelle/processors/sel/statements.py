@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from kapelle.processors.sel import tree
 from kapelle.processors.sel.compiler import Compiler
-from kapelle.processors.sel.errors import LimitExceeded, SelError, Thrown, TypeMismatch
+from kapelle.processors.sel.errors import LimitExceeded, SelError, Span, Thrown, TypeMismatch
 from kapelle.processors.sel.fast import Expression
 from kapelle.processors.sel.limits import Frame
 from kapelle.processors.sel.tree import Node
@@ -27,7 +27,6 @@ class StatementCompiler:
         self._of = expressions
         self._compilers: dict[type[Node], Callable[..., Statement]] = {
             tree.Block: self._block,
-            tree.Evaluate: self._evaluate,
             tree.If: self._if,
             tree.Loop: self._loop,
             tree.Jump: self._jump,
@@ -39,19 +38,15 @@ class StatementCompiler:
     def statement(self, node: Node) -> Statement:
         """The closure of a statement, which counts what it spends."""
         before = self._of.cost
-        run = self._compilers[type(node)](node)
-        cost = self._of.cost - before + 1
+        if isinstance(node, tree.Evaluate):
+            value = self._of.expression(node.value)
+            made = _evaluating(value, self._of.cost - before + 1, node.span)
+        else:
+            run = self._compilers[type(node)](node)
+            made = _counting(run, self._of.cost - before + 1, node.span)
         # What this statement spends itself is not spent again by the one around it.
         self._of.cost = before
-        span = node.span
-
-        def counted(f: Frame) -> str | None:
-            f.visits -= cost
-            if f.visits < 0:
-                raise LimitExceeded("visits", f.limits.visits, span=span)
-            return run(f)
-
-        return counted
+        return made
 
     def _block(self, node: tree.Block) -> Statement:
         body = [self.statement(child) for child in node.body]
@@ -63,14 +58,6 @@ class StatementCompiler:
                 if signal is not None:
                     return signal
             return None
-
-        return run
-
-    def _evaluate(self, node: tree.Evaluate) -> Statement:
-        value = self._of.expression(node.value)
-
-        def run(f: Frame) -> None:
-            f.result = value(f)
 
         return run
 
@@ -183,3 +170,23 @@ class StatementCompiler:
                 raise error.placed(at) from None
 
         return run
+
+
+def _counting(run: Statement, cost: int, span: Span) -> Statement:
+    def counted(f: Frame) -> str | None:
+        f.visits -= cost
+        if f.visits < 0:
+            raise LimitExceeded("visits", f.limits.visits, span=span)
+        return run(f)
+
+    return counted
+
+
+def _evaluating(value: Expression, cost: int, span: Span) -> Statement:
+    def counted(f: Frame) -> None:
+        f.visits -= cost
+        if f.visits < 0:
+            raise LimitExceeded("visits", f.limits.visits, span=span)
+        f.result = value(f)
+
+    return counted

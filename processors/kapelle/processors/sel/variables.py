@@ -2,8 +2,9 @@
 
 A variable lives in a slot of the frame. If a map may refer to it, the slot holds a `Cell`, so that assigning to the
 variable changes the map's entry too. A variable keeps the type of its first value: LONG widens to DOUBLE, null fits
-what is not a number or a boolean, anything else is an error. A name that is only an input becomes a variable when it is
-assigned; the input itself never changes.
+what is not a number or a boolean, anything else is an error. Assigning to a name that was an input until then makes a
+variable; the input itself never changes. Before that the name is the input only if name analysis has reported it, so
+that a result depends on the reported names alone.
 """
 
 from kapelle.processors.sel.errors import SelError, Span, TypeMismatch
@@ -49,14 +50,18 @@ def _boxed(f: Frame, name: str, value: Value) -> Value:
     return f.boxed[name]
 
 
+def _null(_: Frame) -> None:
+    return None
+
+
 class Variable:
     """The closures of one variable."""
 
-    def __init__(self, name: str, slot: int, *, shared: bool) -> None:
+    def __init__(self, name: str, slot: int, *, shared: bool, is_input: bool) -> None:
         self.name = name
         self.slot = slot
         self.shared = shared
-        self._input = input_value(name)
+        self._input = input_value(name) if is_input else _null
 
     def reader(self) -> Expression:
         """Read it, or the input of the same name if it was not assigned yet."""
@@ -80,7 +85,7 @@ class Variable:
             cell = f.slots[slot]
             if cell is UNSET:
                 value = fallback(f)
-                if value is None and self.name not in f.inputs:
+                if value is None:
                     return None
                 cell = f.slots[slot] = Cell(value)
             return cell
@@ -103,7 +108,8 @@ class Variable:
         slot = self.slot
         old = f.slots[slot]
         if old is UNSET:
-            return self._first(f, value, span)
+            f.slots[slot] = Cell(value) if self.shared else value
+            return value
         before = old.value if self.shared else old
         if before.__class__ is not value.__class__ or value is None:
             value = self._fitted(f, before, value, span)
@@ -111,13 +117,6 @@ class Variable:
             old.value = value
         else:
             f.slots[slot] = value
-        return value
-
-    def _first(self, f: Frame, value: Value, span: Span) -> Value:
-        given = self._input(f)
-        if given is not None and given.__class__ is not value.__class__:
-            value = self._fitted(f, given, value, span)
-        f.slots[self.slot] = Cell(value) if self.shared else value
         return value
 
     def _fitted(self, f: Frame, before: Value, value: Value, span: Span) -> Value:

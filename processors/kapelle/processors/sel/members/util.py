@@ -1,12 +1,13 @@
 """Members of Util, System, Arrays, DateTimeConstants and UUID."""
 
 import re
+from datetime import date
 
 from kapelle.processors.sel.errors import BadValue, LimitExceeded
 from kapelle.processors.sel.joda.formatter import formatter_of
-from kapelle.processors.sel.joda.moment import DateTime, Days
+from kapelle.processors.sel.joda.moment import DateTime
 from kapelle.processors.sel.joda.reader import parsed
-from kapelle.processors.sel.joda.zone import zone_of
+from kapelle.processors.sel.joda.zone import DAY_MS, zone_of
 from kapelle.processors.sel.limits import Frame, Value
 from kapelle.processors.sel.members.member import ANY, LONG, STRING, TEXT_OR_LONG, Table, member
 from kapelle.processors.sel.members.numbers import parsed_long
@@ -15,6 +16,8 @@ from kapelle.processors.sel.types import Uuid
 from kapelle.processors.sel.values import LongArray, json_of
 
 DATE_INT = "yyyyMMdd"
+EPOCH_DAY = date(1970, 1, 1)
+DAYS_MAX = 4_000_000  # more than there are from the year 1 to 9999
 WORDS_MS = {
     "week": 604_800_000,
     "day": 86_400_000,
@@ -27,9 +30,20 @@ _PERIOD_PART = re.compile(r"([+-]?\d{1,15}) (week|day|hour|minute|second|millise
 _PERIOD_JOIN = re.compile(r", and |, | and ")
 
 
+def _day(frame: Frame, value: str | int) -> date:
+    """The day of a date like 20240229, given as text or number."""
+    frame.work(5)
+    text = str(value)
+    if len(text) == 8 and text.isascii() and text.isdigit():
+        try:
+            return date(int(text[:4]), int(text[4:6]), int(text[6:]))
+        except ValueError:
+            raise BadValue(f"Expected a day of the calendar like 20240229, but found {text}") from None
+    return parsed(formatter_of(DATE_INT), text, 2000).local.date()
+
+
 def _date(frame: Frame, value: str | int) -> DateTime:
-    frame.work(20)
-    return parsed(formatter_of(DATE_INT), str(value), 2000)
+    return DateTime((_day(frame, value) - EPOCH_DAY).days * DAY_MS)
 
 
 def _date_int(moment: DateTime) -> str:
@@ -41,10 +55,10 @@ def _number(value: str | int) -> int:
 
 
 def _date_int_hour_to_ts(frame: Frame, _: Value, *args: Value) -> int:
-    date, hour, zone, days, hours = args
+    day, hour, zone, days, hours = args
     by = formatter_of("yyyyMMddHH").with_zone(zone_of(zone))
     frame.work(40)
-    moment = parsed(by, f"{date}{hour}", 2000)
+    moment = parsed(by, f"{day}{hour}", 2000)
     return moment.plus("Days", -_number(days)).plus("Hours", -_number(hours)).ms
 
 
@@ -69,12 +83,16 @@ def _date_ints_between(frame: Frame, _: Value, start: Value, end: Value, step: V
     by = _number(step)
     if by == 0:
         raise BadValue("Expected a step other than 0")
-    first, last = (_date(frame, start), _date(frame, end)) if by > 0 else (_date(frame, end), _date(frame, start))
-    count = -(-Days.between(first, last).days // abs(by))
-    frame.array(max(count, 0), 40)
-    frame.work(20 * max(count, 0))
-    days = [int(_date_int(first.plus("Days", n * abs(by)))) for n in range(max(count, 0))]
-    return LongArray(days if by > 0 else reversed(days))
+    one, two = _day(frame, start), _day(frame, end)
+    first, last = (one, two) if by > 0 else (two, one)
+    days = range(first.toordinal(), last.toordinal(), min(abs(by), DAYS_MAX))
+    frame.array(len(days), 40)
+    frame.work(4 * len(days))
+    return LongArray(_number_of(date.fromordinal(day)) for day in (days if by > 0 else reversed(days)))
+
+
+def _number_of(day: date) -> int:
+    return day.year * 10_000 + day.month * 100 + day.day
 
 
 def _ints_between(frame: Frame, _: Value, start: Value, end: Value, step: Value) -> LongArray:
@@ -94,6 +112,7 @@ def _new_id(frame: Frame, _: Value) -> Uuid:
     if frame.host.new_id is None:
         raise BadValue("Expected a source of ids, but the caller gave none")
     frame.text(36)
+    frame.work(100)
     return Uuid(frame.host.new_id())
 
 
