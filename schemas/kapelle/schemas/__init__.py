@@ -2,6 +2,7 @@
 
 from kapelle.schemas.catalog import Catalog
 from kapelle.schemas.codec import RECORD_BYTES_MAX, Codec, Confluent, Framing, SingleObject
+from kapelle.schemas.compatibility import Direction, Incompatibility, compatible
 from kapelle.schemas.contract import Contract
 from kapelle.schemas.errors import (
     BadCatalog,
@@ -28,7 +29,9 @@ __all__ = [
     "Confluent",
     "Contract",
     "Corrupt",
+    "Direction",
     "Framing",
+    "Incompatibility",
     "NotEncodable",
     "RecordTooLarge",
     "SchemaError",
@@ -38,4 +41,5 @@ __all__ = [
     "UnknownFingerprint",
     "UnknownSchemaId",
     "Unresolvable",
+    "compatible",
 ]
