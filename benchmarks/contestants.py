@@ -1,4 +1,4 @@
-"""Who takes part in the throughput benchmark: how each is started and how much work it is given."""
+"""Who takes part: how each runtime is started, and the way of records through it."""
 
 import sys
 from dataclasses import replace
@@ -7,25 +7,8 @@ from benchmarks import ours
 from benchmarks.harness import Place
 from benchmarks.peers import environment
 from benchmarks.routes import COUNTING, Route
-from benchmarks.throughput import Command, Load
+from benchmarks.throughput import Command
 from benchmarks.workload import TICK
-
-# A peer that is too slow for the full load gets less of it; its records per second do not depend on that.
-FULL = {
-    "ours": Load(200_000, warm_up=20_000),
-    "handwritten": Load(200_000, warm_up=20_000),
-    "kafka_streams": Load(200_000, warm_up=100_000),
-    "quix": Load(50_000, warm_up=5_000),
-    "faust": Load(5_000, warm_up=500),
-}
-QUICK = {
-    "ours": Load(30_000, warm_up=5_000),
-    "handwritten": Load(30_000, warm_up=5_000),
-    "kafka_streams": Load(30_000, warm_up=50_000),
-    "quix": Load(5_000, warm_up=500),
-    "faust": Load(800, warm_up=100),
-}
-
 
 ROUTES = {
     "ours": ours.TICKS,

@@ -23,9 +23,13 @@ def spread(milliseconds: Sequence[float]) -> dict[str, float]:
     return {f"p{percent}_ms": round(percentile(milliseconds, percent), 2) for percent in (50, 95, 99)}
 
 
-def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """The median of the ratios of runs made side by side: the machine's drift cancels out."""
-    return round(statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True)), 3)
+def median_ratio(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
+    """The median of the ratios of runs made side by side, by round: the machine's drift cancels out.
+
+    None if no round has both.
+    """
+    ratios = [ours[number] / theirs[number] for number in ours.keys() & theirs.keys()]
+    return round(statistics.median(ratios), 3) if ratios else None
 
 
 def progress(text: str) -> None:

@@ -23,9 +23,11 @@ SETTLE_S = 2.0
 
 @dataclass(frozen=True)
 class Growth:
-    """The cost per record with many keys in the table, over that with few, in waves made side by side."""
+    """How fast rows come back from the changelog, and the cost per record with many keys in the table over that with
+    few, in waves made side by side."""
 
     keys: int
+    restored_per_s: float
     ratios: list[float]
 
     @property
@@ -41,34 +43,25 @@ class Failover:
     visible_s: float
 
 
-def measure_restore(bootstrap_servers: str, command: Command, rows: int) -> float:
-    """Rows per second from a changelog into empty tables: a start without local state, less a start with it."""
-    with Bench(bootstrap_servers, "restore", ours.TICKS) as bench:
-        ours.fill_changelog(bench, rows)
-        with Standby(bench, command) as standby:
-            empty_s = standby.await_ready()
-        with Standby(bench, command) as standby:
-            kept_s = standby.await_ready()
-        bench.verify()
-    progress(f"restore of {rows:,} rows: ready in {empty_s:.2f} s without and in {kept_s:.2f} s with local state")
-    if empty_s <= kept_s:
-        raise Refused(f"Expected a start without local state to be the slower one, but {empty_s:.2f} <= {kept_s:.2f} s")
-    return rows / (empty_s - kept_s)
-
-
 def measure_growth(bootstrap_servers: str, command: Command, *, keys: int, records: int, waves: int) -> Growth:
-    """Two members, one with a thousand keys and one with many, take the same number of records in turn."""
+    """Two members, one with a thousand keys and one with many, restore them and then take records in turn."""
     with (
         Bench(bootstrap_servers, "few-keys", ours.TICKS) as few,
         Bench(bootstrap_servers, "many-keys", ours.TICKS) as many,
     ):
         ours.fill_changelog(few, KEYS)
         ours.fill_changelog(many, keys)
-        with Standby(few, command) as first, Standby(many, command) as second:
-            ratios = [_growth(first, second, keys, records, f"wave-{number}") for number in range(waves)]
+        with Standby(few, command) as first:
+            few_ready_s = first.await_ready()
+            with Standby(many, command) as second:
+                many_ready_s = second.await_ready()
+                ratios = [_growth(first, second, keys, records, f"wave-{number}") for number in range(waves)]
         few.verify()
         many.verify()
-    return Growth(keys, ratios)
+    progress(f"ready in {few_ready_s:.2f} s with {KEYS:,} rows to restore and in {many_ready_s:.2f} s with {keys:,}")
+    if many_ready_s <= few_ready_s:
+        raise Refused(f"Expected {keys} rows to take longer than {KEYS}, but {many_ready_s:.2f} <= {few_ready_s:.2f} s")
+    return Growth(keys, (keys - KEYS) / (many_ready_s - few_ready_s), ratios)
 
 
 def _growth(few: Standby, many: Standby, keys: int, records: int, series: str) -> float:
@@ -81,14 +74,15 @@ def _growth(few: Standby, many: Standby, keys: int, records: int, series: str) -
     return many_s / few_s
 
 
-def measure_idle(bootstrap_servers: str, command: Command, seconds: float) -> float:
-    """Per cent of a core that a member takes when nothing comes in."""
-    with Bench(bootstrap_servers, "idle", ours.TICKS) as bench, Standby(bench, command) as standby:
-        standby.await_ready()
-        time.sleep(SETTLE_S)
-        cpu_s, began = standby.program.cpu_s(), time.perf_counter()
-        time.sleep(seconds)
-        return (standby.program.cpu_s() - cpu_s) / (time.perf_counter() - began) * 100
+def measure_idle(standby: Standby, seconds: float) -> float:
+    """Per cent of a core that a program takes when nothing comes in."""
+    standby.await_ready()
+    time.sleep(SETTLE_S)
+    cpu_s, began = standby.program.cpu_s(), time.perf_counter()
+    time.sleep(seconds)
+    percent = (standby.program.cpu_s() - cpu_s) / (time.perf_counter() - began) * 100
+    progress(f"{standby.bench.name}: {percent:.2f} % of a core when idle")
+    return percent
 
 
 def measure_failover(bootstrap_servers: str, command: Command) -> Failover:
@@ -109,7 +103,9 @@ def measure_failover(bootstrap_servers: str, command: Command) -> Failover:
         bench.await_committed(bench.ends(), second.program.check)
         second.program.stop()
         bench.verify()
-    return Failover(committed_at - killed_at, visible_at - killed_at)
+    found = Failover(committed_at - killed_at, visible_at - killed_at)
+    progress(f"killed member: folding again after {found.committed_s:.2f} s, visible after {found.visible_s:.2f} s")
+    return found
 
 
 def await_shared(bench: Bench, *, members: int) -> None:

@@ -1,0 +1,69 @@
+"""How much of everything is measured: in full, and in under a minute with still some of all of it."""
+
+from dataclasses import dataclass
+
+from benchmarks.latency import Pace
+from benchmarks.throughput import Load
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of one run of the benchmark."""
+
+    warm_up: int  # records through a new broker before anything is measured
+    loads: dict[str, Load]  # a runtime that is too slow for the full load gets less of it
+    rounds: int
+    prestarted: tuple[str, ...]  # slow starters that boot while something else is measured
+    hops: tuple[str, ...]
+    pace: Pace
+    idle_s: float
+    growth_keys: int
+    growth_records: int
+    growth_waves: int
+    kills: int
+    stages: Load
+    stages_pace: Pace
+
+
+FULL = Sizes(
+    warm_up=100_000,
+    loads={
+        "ours": Load(200_000, warm_up=20_000),
+        "handwritten": Load(200_000, warm_up=20_000),
+        "kafka_streams": Load(200_000, warm_up=100_000),
+        "quix": Load(50_000, warm_up=5_000),
+        "faust": Load(5_000, warm_up=500),
+    },
+    rounds=3,
+    prestarted=(),
+    hops=("ours", "handwritten", "bare"),
+    pace=Pace(alone=300, records_per_s=500, seconds=15.0),
+    idle_s=20.0,
+    growth_keys=10_000_000,
+    growth_records=100_000,
+    growth_waves=5,
+    kills=3,
+    stages=Load(50_000, warm_up=5_000),
+    stages_pace=Pace(alone=100, records_per_s=200, seconds=10.0),
+)
+QUICK = Sizes(
+    warm_up=10_000,
+    loads={
+        "ours": Load(30_000, warm_up=5_000),
+        "handwritten": Load(30_000, warm_up=5_000),
+        "kafka_streams": Load(30_000, warm_up=50_000),
+        "quix": Load(5_000, warm_up=500),
+        "faust": Load(500, warm_up=100),
+    },
+    rounds=1,
+    prestarted=("kafka_streams", "quix", "faust"),
+    hops=("ours", "bare"),
+    pace=Pace(alone=50, records_per_s=500, seconds=2.0),
+    idle_s=2.0,
+    growth_keys=200_000,
+    growth_records=10_000,
+    growth_waves=1,
+    kills=1,
+    stages=Load(5_000, warm_up=500),
+    stages_pace=Pace(alone=20, records_per_s=200, seconds=1.0),
+)
