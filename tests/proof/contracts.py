@@ -15,8 +15,7 @@ class Counted(Contract, frozen=True, gc=False):
         r'{"name":"proof.Counted","type":"record","fields":['
         r'{"name":"id","type":"string"},'
         r'{"name":"word","type":"string"},'
-        r'{"name":"count","type":"long"}],"doc":"A tick was counted: the word has been seen so many '
-        r'times."}'
+        r'{"name":"count","type":"long"}],"doc":"A tick was counted: the word has been seen so many times."}'
     )
     FINGERPRINT: ClassVar[int] = 0xA13FDCF7FA059A01
 
@@ -50,8 +49,7 @@ class Hop(Contract, frozen=True, gc=False):
     SCHEMA: ClassVar[str] = (
         r'{"name":"proof.Hop","type":"record","fields":['
         r'{"name":"source","type":"string"},'
-        r'{"name":"number","type":"long"}],"doc":"A numbered command on its way through the stages."'
-        r"}"
+        r'{"name":"number","type":"long"}],"doc":"A numbered command on its way through the stages."}'
     )
     FINGERPRINT: ClassVar[int] = 0x3BA5825C6B4DDE4D
 
@@ -83,8 +81,8 @@ class Hopped(Contract, frozen=True, gc=False):
         r'{"name":"proof.Hopped","type":"record","fields":['
         r'{"name":"source","type":"string"},'
         r'{"name":"number","type":"long"},'
-        r'{"name":"previous","type":"long"}],"doc":"A stage has seen a command, after the one number'
-        r'ed `previous` of the same source."}'
+        r'{"name":"previous","type":"long"}],"doc":"A stage has seen a command, after the one numbered `previous` of th'
+        r'e same source."}'
     )
     FINGERPRINT: ClassVar[int] = 0x4FD2FFF5DBC254D3
 
@@ -129,8 +127,8 @@ class Offer(Contract, frozen=True, gc=False):
         r'{"name":"proof.Offer","type":"record","fields":['
         r'{"name":"id","type":"string"},'
         r'{"name":"side","type":'
-        r'{"name":"proof.Side","type":"enum","symbols":["LEFT","RIGHT"]}}],"doc":"One half of a pair'
-        r', offered under a join value, which is the key."}'
+        r'{"name":"proof.Side","type":"enum","symbols":["LEFT","RIGHT"]}}],"doc":"One half of a pair, offered under a j'
+        r'oin value, which is the key."}'
     )
     FINGERPRINT: ClassVar[int] = 0x208FECAF68AD5287
 
@@ -162,8 +160,7 @@ class OfferKept(Contract, frozen=True, gc=False):
         r'{"name":"proof.OfferKept","type":"record","fields":['
         r'{"name":"id","type":"string"},'
         r'{"name":"left","type":"boolean"},'
-        r'{"name":"number","type":"long"}],"doc":"An offer waits for its other half, as the n-th of '
-        r'its side."}'
+        r'{"name":"number","type":"long"}],"doc":"An offer waits for its other half, as the n-th of its side."}'
     )
     FINGERPRINT: ClassVar[int] = 0xA8CFF0E9BB911A94
 
@@ -199,8 +196,8 @@ class OffersJoined(Contract, frozen=True, gc=False):
         r'{"name":"left_id","type":"string"},'
         r'{"name":"right_id","type":"string"},'
         r'{"name":"left_waited","type":"boolean"},'
-        r'{"name":"number","type":"long"}],"doc":"Two offers were joined; the one that waited was th'
-        r'e n-th of its side."}'
+        r'{"name":"number","type":"long"}],"doc":"Two offers were joined; the one that waited was the n-th of its side.'
+        r'"}'
     )
     FINGERPRINT: ClassVar[int] = 0xEEDAB129B7A864C8
 
@@ -295,8 +292,7 @@ class Reminder(Contract, frozen=True, gc=False):
     SCHEMA: ClassVar[str] = (
         r'{"name":"proof.Reminder","type":"record","fields":['
         r'{"name":"id","type":"string"},'
-        r'{"name":"after_ms","type":"long"}],"doc":"A wish to be reminded once, some time from now."'
-        r"}"
+        r'{"name":"after_ms","type":"long"}],"doc":"A wish to be reminded once, some time from now."}'
     )
     FINGERPRINT: ClassVar[int] = 0x8B97C9F91EBD488B
 
@@ -327,8 +323,7 @@ class ReminderSet(Contract, frozen=True, gc=False):
     SCHEMA: ClassVar[str] = (
         r'{"name":"proof.ReminderSet","type":"record","fields":['
         r'{"name":"id","type":"string"},'
-        r'{"name":"due_at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A rem'
-        r'inder was armed."}'
+        r'{"name":"due_at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A reminder was armed."}'
     )
     FINGERPRINT: ClassVar[int] = 0xBD19B115B3E4A9B5
 

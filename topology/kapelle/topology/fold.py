@@ -34,28 +34,26 @@ class Root:
         self.id = id
         self.count = 0
 
-    def next(self) -> str:
-        self.count += 1
-        return f"{self.id}#{self.count}"
 
-
-# What waits to be folded: a record, or a message with the root of its cascade and the topic that it skips, if it does.
-Entry = tuple[Shard, Record, None, None] | tuple[Shard, Message[Any], Root, str | None]
+# A message that is not a record: a timer, or a command and the topic that it skips.
+Entry = tuple[Shard, Message[Any], Root, str | None]
 Out = tuple[Place, bytes, bytes, Headers]
 Source = Record | str | None  # what a message came from: a record, a command that skips a topic, or a timer
 
 
 class Fold:
-    """Folds entries into tables and outputs. Commands for our own shards join the queue."""
+    """Folds records and messages into tables and outputs. Commands for our own shards join the queue."""
 
     def __init__(self, topology: Topology, codec: Codec, *, log: Log, delivery: Delivery, counters: Counters) -> None:
         self._topology = topology
         self._codec = codec
+        self._decode = codec.decode
+        self._encode = codec.encode
         self._letters = Codec(codec.catalog, record_bytes_max=letter_bytes_max(codec.record_bytes_max))
         self._log = log
         self._delivery = delivery
         self._counters = counters
-        self._forms: dict[tuple[str, type], HeaderForm] = {}
+        self._forms = {name: Forms(f"/{topology.prefix}/{name}") for name in topology.processors}
         self._outputs: dict[str, dict[str, tuple[str, int]]] = {
             p.name: {s.name: (topology.topic(s), topology.partitions(s)) for s in p.outputs}
             for p in topology.processors.values()
@@ -67,47 +65,46 @@ class Fold:
         self.now_ms = 0
         self.time = b""
 
-    def entry(self, entry: Entry) -> None:
-        """Fold one entry of the queue."""
-        shard = entry[0]
-        self.touched.add(shard)
-        if entry[2] is None:
-            self._record(shard, entry[1])
-        else:
-            self._message(shard, entry[1], entry[2], entry[3])
-
-    def _record(self, shard: Shard, record: Record) -> None:
-        """Decode, then fold. What cannot be decoded is put aside."""
+    def record(self, shard: Shard, record: Record) -> None:
+        """Fold a record. What cannot be decoded is put aside."""
         source = shard.inputs[record.topic]
-        if record.offset < source.next:
+        offset = record.offset
+        if offset < source.next:
             self._counters.repeats += 1
             return
-        source.next = record.offset + 1
-        self._counters.records += 1
-        try:
-            message = self._decoded(shard, record)
-        except (SchemaError, FoldError) as error:
-            self._put_aside(shard, Coordinates.of(record), (Stage.DECODE, error))
+        source.next = offset + 1
+        self.touched.add(shard)
+        key, data, headers = record.key, record.value, record.headers
+        if key is None or data is None:
+            what = "key" if key is None else "value"
+            self._undecodable(shard, record, FoldError(f"Expected a key and a value, but the {what} is null"))
             return
-        self._message(shard, message, Root(message.id), record)
-
-    def _decoded(self, shard: Shard, record: Record) -> Message[Any]:
-        if record.key is None or record.value is None:
-            raise FoldError(f"Expected a key and a value, but the {'key' if record.key is None else 'value'} is null")
-        value = self._codec.decode(record.value)
+        try:
+            value = self._decode(data)
+            text = key.decode()
+        except SchemaError as error:
+            self._undecodable(shard, record, error)
+            return
+        except UnicodeDecodeError:
+            self._undecodable(shard, record, FoldError(f"Expected a UTF-8 key, but found {key[:64]!r}"))
+            return
         if type(value) not in shard.deciders:
             expected = sorted(t.__name__ for t in shard.deciders if t is not TimerDue)
-            raise UnexpectedType(record.topic, type(value).__name__, expected)
-        try:
-            key = record.key.decode()
-        except UnicodeDecodeError as error:
-            raise FoldError(f"Expected a UTF-8 key, but found {record.key[:64]!r}") from error
+            self._undecodable(shard, record, UnexpectedType(record.topic, type(value).__name__, expected))
+            return
         trace = None
-        if record.headers:
-            for name, content in record.headers:
+        if headers:
+            for name, content in headers:
                 if name == "traceparent":
                     trace = content.decode("ascii", "replace")
-        return Message(key, value, f"{record.topic}-{record.partition}-{record.offset}", trace, record.headers or ())
+        id = f"{record.topic}-{record.partition}-{offset}"
+        self._message(shard, Message(text, value, id, trace, headers or ()), Root(id), record)
+
+    def entry(self, entry: Entry) -> None:
+        """Fold a message of the queue."""
+        shard, message, root, topic = entry
+        self.touched.add(shard)
+        self._message(shard, message, root, topic)
 
     def _message(self, shard: Shard, message: Message[Any], root: Root, source: Source) -> None:
         if self.poisoned and (shard.processor.name, message.id) in self.poisoned:
@@ -119,81 +116,83 @@ class Fold:
         except Exception as error:  # noqa: BLE001 - a processor's own code: the policy says what becomes of it
             self._bug(shard, message, source, (Stage.DECIDE, error))
             return
+        outs: list[Out] = []
+        events: list[Message[Any]] = []
+        direct: list[Entry] = []
         try:
-            outs, events, direct = self._encoded(shard, message, root, effects)
+            for effect in effects:
+                root.count += 1
+                id = f"{root.id}#{root.count}"
+                if isinstance(effect, Emit):
+                    events.append(self._event(shard, Message(message.key, effect.value, id, message.trace), outs))
+                else:
+                    sent = Message(effect.key, effect.value, id, message.trace)
+                    self._send(shard, effect.stream, sent, (outs, direct, root))
         except (SchemaError, BadDeclaration) as error:
             self._bug(shard, message, source, (Stage.ENCODE, error))
             return
         for event in events:
-            self._apply(shard, message, event)
+            try:
+                shard.appliers[type(event.value)](event, shard.writer)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._apply_failed(shard, message, event, error)
         if type(message.value) is TimerDue:
             self._check_settled(shard, message)
+        send = self._log.send
         for place, key, value, headers in outs:
-            self._log.send(place, key, value, headers)
-        self.queue.extend(direct)
-        self._counters.events += len(events)
-        self._counters.sent += len(outs) - len(events)
-        self._counters.delivered += len(direct)
+            send(place, key, value, headers)
+        counters = self._counters
+        counters.events += len(events)
+        counters.sent += len(outs) - len(events)
+        if direct:
+            self.queue.extend(direct)
+            counters.delivered += len(direct)
 
-    def _encoded(
-        self, shard: Shard, message: Message[Any], root: Root, effects: list[Any]
-    ) -> tuple[list[Out], list[Message[Any]], list[Entry]]:
-        """The effects as bytes for the log, events for `apply` and commands for the queue."""
-        outs: list[Out] = []
-        events: list[Message[Any]] = []
-        direct: list[Entry] = []
-        encode = self._codec.encode
-        for effect in effects:
-            value = effect.value
-            id = root.next()
-            if type(effect) is Emit:
-                if type(value) not in shard.appliers:
-                    raise BadDeclaration(f"{type(value).__name__} is not an event of {shard.processor.name!r}")
-                headers = self._form(shard, type(value)).make(id, self.time, message.trace)
-                outs.append((shard.events, message.key.encode(), encode(value), headers))
-                events.append(Message(message.key, value, id, message.trace))
+    def _event(self, shard: Shard, event: Message[Any], outs: list[Out]) -> Message[Any]:
+        """An event, and its bytes for the history."""
+        value = event.value
+        contract = type(value)
+        if contract not in shard.appliers:
+            raise BadDeclaration(f"{contract.__name__} is not an event of {shard.processor.name!r}")
+        headers = self._forms[shard.processor.name][contract].make(event.id, self.time, event.trace)
+        outs.append((shard.events, event.key.encode(), self._encode(value), headers))
+        return event
+
+    def _send(
+        self, shard: Shard, stream: Stream, message: Message[Any], into: tuple[list[Out], list[Entry], Root]
+    ) -> None:
+        """A message to another key: to the queue if it may be delivered within the cycle, else to its topic."""
+        outs, direct, root = into
+        place = self._place(shard, stream, message.key)
+        target = self._delivery.target(place)
+        if target is not None:
+            direct.append((target, message, root, place.topic))
+            return
+        headers = self._forms[shard.processor.name][type(message.value)].make(message.id, self.time, message.trace)
+        outs.append((place, message.key.encode(), self._encode(message.value), headers))
+
+    def overflow(self) -> None:
+        """The cycle is full: commands left in the queue take their topics. Timers are still due and come again."""
+        for shard, message, _, topic in self.queue:
+            if topic is None:
                 continue
-            place = self._place(shard, effect.stream, effect.key)
-            target = self._delivery.target(place)
-            if target is not None:
-                direct.append((target, Message(effect.key, value, id, message.trace), root, place.topic))
-            else:
-                headers = self._form(shard, type(value)).make(id, self.time, message.trace)
-                outs.append((place, effect.key.encode(), encode(value), headers))
-        return outs, events, direct
-
-    def overflow(self) -> list[Record]:
-        """The cycle is full: commands left in the queue take their topics, records wait for the next cycle.
-
-        Timers wait as well: they are still due.
-        """
-        left: list[Record] = []
-        for entry in self.queue:
-            if entry[2] is None:
-                left.append(entry[1])
-            elif entry[3] is not None:
-                self._send_command(entry[0], entry[1], entry[3])
+            place = Place(topic, shard.partition)
+            self._delivery.overflowed(place)
+            headers = self._forms[shard.processor.name][type(message.value)].make(message.id, self.time, message.trace)
+            self._log.send(place, message.key.encode(), self._encode(message.value), headers)
+            self._counters.delivered -= 1
+            self._counters.sent += 1
         self.queue.clear()
-        return left
 
-    def _send_command(self, shard: Shard, message: Message[Any], topic: str) -> None:
-        place = Place(topic, shard.partition)
-        self._delivery.overflowed(place)
-        headers = self._form(shard, type(message.value)).make(message.id, self.time, message.trace)
-        self._log.send(place, message.key.encode(), self._codec.encode(message.value), headers)
-        self._counters.delivered -= 1
-        self._counters.sent += 1
+    # What goes wrong ------------------------------------------------------------------------------------------------
 
-    def _apply(self, shard: Shard, message: Message[Any], event: Message[Any]) -> None:
-        try:
-            shard.appliers[type(event.value)](event, shard.writer)
-        except Exception as error:
-            failed = HandlerFailed(shard.processor.name, f"apply of {type(event.value).__name__}", error)
-            if self.on_bug is OnBug.STOP:
-                raise failed from error
-            # The tables may be half written. Give the cycle up, and put this message aside when it comes again.
-            self.poisoned[shard.processor.name, message.id] = str(failed)
-            raise ApplyFailed(str(failed)) from error
+    def _apply_failed(self, shard: Shard, message: Message[Any], event: Message[Any], error: Exception) -> None:
+        failed = HandlerFailed(shard.processor.name, f"apply of {type(event.value).__name__}", error)
+        if self.on_bug is OnBug.STOP:
+            raise failed from error
+        # The tables may be half written. Give the cycle up, and put this message aside when it comes again.
+        self.poisoned[shard.processor.name, message.id] = str(failed)
+        raise ApplyFailed(str(failed)) from error
 
     def _check_settled(self, shard: Shard, message: Message[TimerDue]) -> None:
         timer = message.value
@@ -210,10 +209,13 @@ class Fold:
             shard.parked.add((message.key, message.value.name, message.value.due_at_ms))
         self._put_aside(shard, self._coordinates(shard, message, source), failure)
 
+    def _undecodable(self, shard: Shard, record: Record, error: Exception) -> None:
+        self._put_aside(shard, Coordinates.of(record), (Stage.DECODE, error))
+
     def _coordinates(self, shard: Shard, message: Message[Any], source: Source) -> Coordinates:
         if type(source) is Record:
             return Coordinates.of(source)
-        value = None if type(message.value) is TimerDue else self._codec.encode(message.value)
+        value = None if type(message.value) is TimerDue else self._encode(message.value)
         place = Place(str(source or shard.changelog.topic), shard.partition)
         return Coordinates(place, NOWHERE, message.id, message.key.encode(), value)
 
@@ -221,7 +223,7 @@ class Fold:
         letter = dead_letter(
             shard.processor.name, at, failure, now_ms=self.now_ms, record_bytes_max=self._codec.record_bytes_max
         )
-        headers = self._form(shard, type(letter)).make(f"{at.id}#dead", self.time, None)
+        headers = self._forms[shard.processor.name][type(letter)].make(f"{at.id}#dead", self.time, None)
         place = Place(self._topology.dead_letters, 0)
         self._log.send(place, at.key or b"", self._letters.encode(letter), headers)
         self._counters.dead_letters += 1
@@ -233,10 +235,14 @@ class Fold:
             raise BadDeclaration(f"{stream.name!r} is not an output of {shard.processor.name!r}") from None
         return Place(topic, partition_of(key, partitions))
 
-    def _form(self, shard: Shard, contract: type) -> HeaderForm:
-        known = (shard.processor.name, contract)
-        form = self._forms.get(known)
-        if form is None:
-            source = f"/{self._topology.prefix}/{shard.processor.name}"
-            form = self._forms[known] = HeaderForm(source, contract.__name__)
+
+class Forms(dict[type, HeaderForm]):
+    """The header forms of one source, by contract, made when they are first asked for."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self._source = source
+
+    def __missing__(self, contract: type) -> HeaderForm:
+        form = self[contract] = HeaderForm(self._source, contract.__name__)
         return form

@@ -39,6 +39,7 @@ from kapelle.topology.tables import Batch, Store
 
 Clock = Callable[[], int]
 
+CHECK_EVERY = 64  # folds between two looks at the limits
 HOLD_ROOM_RECORDS = 100
 HOLD_WAIT_S = 0.002
 
@@ -73,6 +74,7 @@ class Member:
         self._crash = crash
         self._arrived: list[Shard] = []  # assigned, not yet admitted
         self._waiting: list[Record] = []  # taken, not yet folded
+        self._records: list[Record] = []  # to be folded in this cycle
         self._recovery: Callable[[], None] | None = None
         self._holding = False
         self._apply_failures = 0
@@ -188,19 +190,17 @@ class Member:
         fold.time = rfc3339(now_ms)
         fold.touched.clear()
         fold.queue.clear()
-        held: list[Record] = []
         self._holding = self.delivery.hold(now_ms, self._log.ends)
         self.counters.settles += self._holding
-        for record in self._waiting:
-            if self._holding and not self.delivery.is_command(record.topic):
-                held.append(record)
-            else:
-                fold.queue.append((self.shards[record.processor, record.partition], record, None, None))
-        self._waiting = held
+        if self._holding:
+            self._records = [r for r in self._waiting if self.delivery.is_command(r.topic)]
+            self._waiting = [r for r in self._waiting if not self.delivery.is_command(r.topic)]
+        else:
+            self._records, self._waiting = self._waiting, []
         for shard in self.shards.values():
             if shard.active and (shard.state.next_due_at_ms() or now_ms + 1) <= now_ms:
                 fold.queue.extend(self._due(shard, now_ms))
-        return bool(fold.queue)
+        return bool(self._records or fold.queue)
 
     def _due(self, shard: Shard, now_ms: int) -> Iterable[Entry]:
         for key, name, due_at_ms in shard.state.due(now_ms, self.limits.timers_max):
@@ -211,18 +211,34 @@ class Member:
             yield shard, Message(key, TimerDue(name, due_at_ms), root.id), root, None
 
     def _fold_all(self) -> None:
-        """Fold until the queue is empty or the cycle is full."""
-        limits, fold = self.limits, self._fold
+        """Fold the records, then the queue with all that joins it, until both are empty or the cycle is full.
+
+        Records come first: a command that is delivered directly must not overtake one that was read from the topic.
+        """
+        limits, fold, shards = self.limits, self._fold, self.shards
         until = time.perf_counter() + limits.cycle_ms_max / 1000
-        queue = fold.queue
-        for count in range(1, limits.folds_max + 1):
-            fold.entry(queue.popleft())
-            if not queue:
-                return
-            if count % 64 == 0 and (time.perf_counter() > until or self._overlay_full()):
+        for count, record in enumerate(self._records, 1):
+            fold.record(shards[record.processor, record.partition], record)
+            if count % CHECK_EVERY == 0 and self._full(until):
                 break
-        self.counters.early_commits += 1
-        self._waiting = fold.overflow() + self._waiting
+        else:
+            count = len(self._records)
+        self.counters.records += count
+        left = self._records[count:]
+        queue, room = fold.queue, limits.folds_max - count
+        while queue and not left and room:
+            fold.entry(queue.popleft())
+            room -= 1
+            if room % CHECK_EVERY == 0 and self._full(until):
+                break
+        if left or queue:
+            self.counters.early_commits += 1
+            self._waiting = left + self._waiting
+            fold.overflow()
+
+    def _full(self, until: float) -> bool:
+        """Whether the cycle has taken its time, or its overlays their memory."""
+        return time.perf_counter() > until or self._overlay_full()
 
     def _overlay_full(self) -> bool:
         return sum(s.state.size_bytes for s in self._fold.touched) > self.limits.overlay_bytes_max
@@ -307,6 +323,7 @@ class Member:
     def _rewind(self) -> None:
         """Forget everything that is not committed."""
         self._waiting = []
+        self._records = []
         self._fold.queue.clear()
         self._fold.touched.clear()
         self._restorer.drop(list(self.shards.values()))
