@@ -55,6 +55,3 @@ class Gaps:
     def clear(self) -> None:
         self._starts.clear()
         self._ends.clear()
-
-    def __bool__(self) -> bool:
-        return bool(self._starts)

@@ -21,12 +21,13 @@ class Overlay(Ordered[bytes | None]):
     `size_bytes` is what the changes take in memory, so that a cycle can be ended before it takes too much.
     """
 
-    __slots__ = ("_gaps", "_stored_gaps", "size_bytes", "store")
+    __slots__ = ("_gaps", "_has_gaps", "_stored_gaps", "size_bytes", "store")
 
     def __init__(self, store: Store) -> None:
         super().__init__()
         self.store = store
         self.size_bytes = 0
+        self._has_gaps = False  # tables that are never scanned pay for nothing else
         self._gaps = Gaps()  # neither changed nor stored rows: true until the changes are forgotten
         self._stored_gaps = Gaps()  # no stored rows: true until others than these changes are stored
 
@@ -47,7 +48,7 @@ class Overlay(Ordered[bytes | None]):
             self.size_bytes -= len(old)
         if value is not None:
             self.size_bytes += len(value)
-            if self._gaps or self._stored_gaps:
+            if self._has_gaps:
                 self._gaps.cut(key)
                 self._stored_gaps.cut(key)
         self.rows[key] = value
@@ -78,6 +79,7 @@ class Overlay(Ordered[bytes | None]):
         # The first row is taken at once: what is learned from it must be true now, not when somebody asks for it.
         first = next(rows, None)
         until = end if first is None else first[0]
+        self._has_gaps = True
         self._gaps.add(start, until)
         # A changed row will be stored, so a gap in the store ends before the first of those as well.
         self._stored_gaps.add(begin, until if first_stored is None else min(until, first_stored[0]))

@@ -183,6 +183,9 @@ def _options(memory: Memory) -> Options:
     options.set_write_buffer_manager(memory.write_buffers)
     options.set_write_buffer_size(memory.write_buffer_bytes)
     options.set_max_write_buffer_number(3)
+    # A filter for write buffers too: most keys are not in them, and to search them costs as much as a file.
+    options.set_memtable_prefix_bloom_ratio(0.05)
+    options.set_memtable_whole_key_filtering(True)
     options.set_compression_type(DBCompressionType.lz4())
     options.set_level_compaction_dynamic_level_bytes(True)
     options.set_max_background_jobs(2)
