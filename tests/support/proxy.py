@@ -8,7 +8,7 @@
 
 It sits between the second listener of a broker and the port that clients of this listener are told. Every message is a
 length and that many bytes; a request begins with its kind, version and number, a response with the number of its
-request. All state belongs to one event loop on one thread; the methods of `Proxy` may be called from any other.
+request. Each connection has two threads, one for each direction; the methods of `Proxy` may be called from any.
 
 What confluent-kafka 2.16.1 makes of it (tests/integration/test_proxy.py holds it to this):
 
@@ -21,15 +21,13 @@ What confluent-kafka 2.16.1 makes of it (tests/integration/test_proxy.py holds i
   `init_transactions`. From that call on the outcome is settled: the old one is `_FENCED`, fatal.
 """
 
-import asyncio
 import socket
 import struct
 import threading
 from collections import Counter
-from collections.abc import Callable, Coroutine
 from enum import StrEnum
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 
 from tests.support.brokers import Broker
 from tests.support.settings import HOST
@@ -43,10 +41,8 @@ END_TXN = 26
 TXN_OFFSET_COMMIT = 28
 
 FRAME_BYTES_MAX = 256 * 1024 * 1024
-CONTROL_TIMEOUT_S = 10.0
-RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER of no time: the other side sees a reset, not a good end
-
-T = TypeVar("T")
+ACCEPT_SLICE_S = 0.1
+CONNECT_TIMEOUT_S = 10.0
 
 
 class Part(StrEnum):
@@ -59,31 +55,39 @@ class Part(StrEnum):
 class Then(StrEnum):
     """What comes after the loss."""
 
-    CUT = "cut"  # the connection is reset; the client may come back at once and ask again
-    REFUSE = "refuse"  # all connections are reset, and new ones too, until `accept`
+    CUT = "cut"  # the connection ends; the client may come back at once and ask again
+    REFUSE = "refuse"  # all connections end, and new ones too, until `accept`
 
 
 class Loss:
     """A message that is to be lost. `happened` is set when it has been."""
 
-    def __init__(self, api_key: int, part: Part, then: Then) -> None:
+    def __init__(self, api_key: int, *, part: Part, then: Then, naming: str) -> None:
         self.api_key = api_key
         self.part = part
         self.then = then
+        self.naming = naming.encode()
         self.happened = threading.Event()
+
+    def is_about(self, api_key: int, request: bytes) -> bool:
+        return api_key == self.api_key and self.naming in request
 
 
 class Link:
     """One client's connection and ours to the broker on its behalf."""
 
-    def __init__(self, client: asyncio.StreamWriter, broker: asyncio.StreamWriter) -> None:
+    def __init__(self, client: socket.socket, broker: socket.socket) -> None:
         self.client = client
         self.broker = broker
         self.doomed: dict[int, Loss] = {}  # by the number of the request whose response must not arrive
 
-    def reset(self) -> None:
+    def cut(self) -> None:
+        """End both connections and wake whoever waits for them. The sockets are closed once nobody does."""
         for side in (self.client, self.broker):
-            _reset(side)
+            try:
+                side.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # it has ended already, which is all that is wanted
 
 
 class Proxy:
@@ -93,135 +97,148 @@ class Proxy:
         self.port = broker.proxy_port
         self.upstream = (broker.host, broker.proxied_port)
         self.seen: Counter[int] = Counter()  # requests by kind, for a test to see that a client did come back
+        self._lock = threading.Lock()  # for all that follows
         self._links: set[Link] = set()
         self._losses: list[Loss] = []
         self._delays_s: dict[int, float] = {}
         self._refusing = False
-        self._loop = asyncio.new_event_loop()
-        self._flowing = asyncio.Event()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+        self._threads: set[threading.Thread] = set()
+        self._flowing = threading.Event()
+        self._stopping = threading.Event()
 
     def start(self) -> None:
         self._flowing.set()
-        self._thread.start()
-        self._server = self._run(asyncio.start_server(self._serve, HOST, self.port))
+        self._listener = socket.create_server((HOST, self.port))
+        # Closing a socket does not wake a thread that waits for it to accept, so that thread looks up now and then.
+        self._listener.settimeout(ACCEPT_SLICE_S)
+        self._listening = threading.Thread(target=self._listen, name="proxy")
+        self._listening.start()
 
     def stop(self) -> None:
-        self._run(self._shut())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(CONTROL_TIMEOUT_S)
-        self._loop.close()
+        """End every connection, and return when no thread and no socket of ours is left."""
+        self._stopping.set()
+        self._flowing.set()
+        self._listening.join()
+        self._listener.close()
+        self.cut()
+        for thread in list(self._threads):
+            thread.join()
 
-    def lose_next(self, api_key: int, *, part: Part = Part.RESPONSE, then: Then = Then.CUT) -> Loss:
-        """Lose the next message of this kind, once."""
-        loss = Loss(api_key, part, then)
-        self._call(lambda: self._losses.append(loss))
+    def lose_next(self, api_key: int, *, part: Part = Part.RESPONSE, then: Then = Then.CUT, naming: str = "") -> Loss:
+        """Lose the next message of this kind, once; where several clients come, the next that names this one."""
+        loss = Loss(api_key, part=part, then=then, naming=naming)
+        with self._lock:
+            self._losses.append(loss)
         return loss
 
     def delay(self, api_key: int, seconds: float) -> None:
         """Hold requests of this kind, and what comes after them on their connection, for so long. 0 ends it."""
-        self._call(lambda: self._delays_s.update({api_key: seconds}))
+        with self._lock:
+            self._delays_s[api_key] = seconds
 
     def cut(self) -> None:
-        """Reset every connection. Clients may come back at once."""
-        self._call(self._reset_all)
+        """End every connection. Clients may come back at once."""
+        with self._lock:
+            for link in self._links:
+                link.cut()
 
     def refuse(self) -> None:
-        """Reset every connection, and every new one, until `accept`."""
-        self._call(self._refuse)
+        """End every connection, and every new one, until `accept`."""
+        with self._lock:
+            self._refusing = True
+        self.cut()
 
     def accept(self) -> None:
         """End what `refuse` or `Then.REFUSE` began."""
-        self._call(lambda: setattr(self, "_refusing", False))
+        with self._lock:
+            self._refusing = False
 
     def stall(self) -> None:
         """Forward nothing and close nothing, as a network that swallows everything, until `flow`."""
-        self._call(self._flowing.clear)
+        self._flowing.clear()
 
     def flow(self) -> None:
         """End what `stall` began; what was held goes on its way."""
-        self._call(self._flowing.set)
+        self._flowing.set()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._refusing:
-            _reset(writer)
-            return
-        try:
-            upstream_reader, upstream_writer = await asyncio.open_connection(*self.upstream)
-        except OSError:
-            _reset(writer)  # the broker is down, and so are we
-            return
-        link = Link(writer, upstream_writer)
-        self._links.add(link)
-        pumps = (self._pump_requests(reader, link), self._pump_responses(upstream_reader, link))
-        tasks = [self._loop.create_task(pump) for pump in pumps]
-        # The end of one direction is the end of both.
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        link.reset()
-        await asyncio.wait(tasks)
-        self._links.discard(link)
+    def _listen(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                client, _ = self._listener.accept()
+            except TimeoutError:
+                continue
+            thread = threading.Thread(target=self._serve, args=(client,), name="proxy-requests")
+            self._threads = {t for t in self._threads if t.is_alive()} | {thread}
+            thread.start()
 
-    async def _pump_requests(self, reader: asyncio.StreamReader, link: Link) -> None:
-        while frame := await _read_frame(reader):
+    def _serve(self, client: socket.socket) -> None:
+        """Serve one connection to its end. The end of one direction is the end of both."""
+        with client:
+            try:
+                broker = socket.create_connection(self.upstream, CONNECT_TIMEOUT_S)
+            except OSError:
+                return  # the broker is down, and so are we
+            with broker:
+                for side in (client, broker):
+                    side.settimeout(None)
+                    side.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                link = Link(client, broker)
+                if self._admit(link):
+                    responses = threading.Thread(target=self._pump_responses, args=(link,), name="proxy-responses")
+                    responses.start()
+                    self._pump_requests(link)
+                    responses.join()
+                    with self._lock:
+                        self._links.discard(link)
+
+    def _admit(self, link: Link) -> bool:
+        with self._lock:
+            if self._refusing or self._stopping.is_set():
+                return False
+            self._links.add(link)
+            return True
+
+    def _pump_requests(self, link: Link) -> None:
+        while frame := _read_frame(link.client):
             api_key, _version, number = struct.unpack_from(">hhi", frame, 4)
-            self.seen[api_key] += 1
-            if delay_s := self._delays_s.get(api_key):
-                await asyncio.sleep(delay_s)
-            await self._flowing.wait()
-            if loss := self._take_loss(api_key):
-                if loss.part is Part.REQUEST:
-                    self._lose(loss, link)
-                    return
+            with self._lock:
+                self.seen[api_key] += 1
+                delay_s = self._delays_s.get(api_key, 0.0)
+            self._stopping.wait(delay_s)
+            self._flowing.wait()
+            loss = self._take_loss(api_key, frame)
+            if loss and loss.part is Part.RESPONSE:
                 link.doomed[number] = loss
-            if not await _write(link.broker, frame):
-                return
+            elif loss:
+                self._lose(loss, link)
+                break
+            if not _write(link.broker, frame):
+                break
+        link.cut()
 
-    async def _pump_responses(self, reader: asyncio.StreamReader, link: Link) -> None:
-        while frame := await _read_frame(reader):
+    def _pump_responses(self, link: Link) -> None:
+        while frame := _read_frame(link.broker):
             (number,) = struct.unpack_from(">i", frame, 4)
-            await self._flowing.wait()
+            self._flowing.wait()
             if loss := link.doomed.pop(number, None):
                 self._lose(loss, link)
-                return
-            if not await _write(link.client, frame):
-                return
+                break
+            if not _write(link.client, frame):
+                break
+        link.cut()
 
-    def _take_loss(self, api_key: int) -> Loss | None:
-        found = next((loss for loss in self._losses if loss.api_key == api_key), None)
-        if found:
-            self._losses.remove(found)
-        return found
+    def _take_loss(self, api_key: int, request: bytes) -> Loss | None:
+        with self._lock:
+            found = next((loss for loss in self._losses if loss.is_about(api_key, request)), None)
+            if found:
+                self._losses.remove(found)
+            return found
 
     def _lose(self, loss: Loss, link: Link) -> None:
         if loss.then is Then.REFUSE:
-            self._refuse()
-        link.reset()
+            self.refuse()
+        link.cut()
         loss.happened.set()
-
-    def _refuse(self) -> None:
-        self._refusing = True
-        self._reset_all()
-
-    def _reset_all(self) -> None:
-        for link in self._links:
-            link.reset()
-
-    async def _shut(self) -> None:
-        self._server.close()
-        self._flowing.set()
-        self._reset_all()
-        while self._links:
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.01)  # closed sockets are let go in the next turn of the loop
-
-    def _call(self, change: Callable[[], object]) -> None:
-        async def called() -> None:
-            change()
-
-        self._run(called())
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(CONTROL_TIMEOUT_S)
 
     def __enter__(self) -> Self:
         self.start()
@@ -231,29 +248,33 @@ class Proxy:
         self.stop()
 
 
-async def _read_frame(reader: asyncio.StreamReader) -> bytes:
+def _read_frame(side: socket.socket) -> bytes:
     """The next message with its length before it; nothing at the end of the connection, good or bad."""
+    prefix = _read(side, 4)
+    length = int.from_bytes(prefix, "big")
+    if not 0 < length <= FRAME_BYTES_MAX:
+        return b""  # the end, or not Kafka
+    body = _read(side, length)
+    return prefix + body if body else b""
+
+
+def _read(side: socket.socket, size: int) -> bytes:
+    """So many bytes, or none if the connection ends before."""
+    found = bytearray()
     try:
-        prefix = await reader.readexactly(4)
-        (length,) = struct.unpack(">i", prefix)
-        if not 0 < length <= FRAME_BYTES_MAX:
-            return b""  # not Kafka
-        return prefix + await reader.readexactly(length)
-    except (asyncio.IncompleteReadError, OSError):
+        while len(found) < size:
+            if not (piece := side.recv(min(size - len(found), 1 << 20))):
+                return b""
+            found += piece
+    except OSError:
         return b""
+    return bytes(found)
 
 
-async def _write(writer: asyncio.StreamWriter, frame: bytes) -> bool:
+def _write(side: socket.socket, frame: bytes) -> bool:
     """Whether the other side could still be written to."""
     try:
-        writer.write(frame)
-        await writer.drain()
+        side.sendall(frame)
     except OSError:
         return False
     return True
-
-
-def _reset(writer: asyncio.StreamWriter) -> None:
-    if not writer.transport.is_closing():
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
-        writer.transport.abort()
