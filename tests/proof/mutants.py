@@ -37,8 +37,7 @@ class OverlayKept(Member):
 
     def _rewind(self) -> None:
         self._waiting = []
-        self._fold.queue.clear()
-        self._fold.touched.clear()
+        self._fold.forget()
         self._restorer.drop(list(self.shards.values()))
         self._arrived = list(self.shards.values())
         for shard in self._arrived:

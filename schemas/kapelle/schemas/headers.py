@@ -55,17 +55,19 @@ class HeaderForm:
 
     __slots__ = ("_content_type", "_source", "_type")
 
-    def __init__(self, source: str, type: str, content_type: str = AVRO) -> None:  # noqa: A002 - CloudEvents' own word
+    def __init__(self, source: str, type: str, content_type: str | None = AVRO) -> None:  # noqa: A002 - CloudEvents' own word
         for name, value in (("ce_source", source), ("ce_type", type)):
             if not value:
                 raise BadHeader(name, expected="a text that is not empty", found=value)
         self._source = ("ce_source", source.encode())
         self._type = ("ce_type", type.encode())
-        self._content_type = ("content-type", content_type.encode())
+        self._content_type = None if content_type is None else ("content-type", content_type.encode())
 
     def make(self, id: str, time: bytes, trace: str | None = None) -> Headers:  # noqa: A002 - CloudEvents' own word
         """The headers of one record. `time` comes from `rfc3339`, once per cycle."""
-        made = [_SPEC, ("ce_id", id.encode()), self._source, self._type, ("ce_time", time), self._content_type]
+        made = [_SPEC, ("ce_id", id.encode()), self._source, self._type, ("ce_time", time)]
+        if self._content_type is not None:
+            made.append(self._content_type)
         if trace is not None:
             made.append(("traceparent", trace.encode()))
         return made

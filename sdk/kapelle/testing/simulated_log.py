@@ -6,7 +6,7 @@ from contextlib import suppress
 from kapelle.testing.cluster import Cluster, Entry, Outcome, Transaction
 from kapelle.topology.build import Topology
 from kapelle.topology.errors import CycleAborted, ProducerLost
-from kapelle.topology.log import Headers, Listener, Place, Record, Row, Taken
+from kapelle.topology.log import Listener, Out, Place, Record, Row, Taken
 
 Choose = Callable[[int], int]  # a number below the given one
 
@@ -112,9 +112,10 @@ class SimulatedLog:
         self._transaction = self.cluster.begin(self.name, self._producer_epoch)
         self.cluster.check_producer(self._transaction)
 
-    def send(self, place: Place, key: bytes | None, value: bytes | None, headers: Headers | None) -> None:
+    def send(self, outs: Sequence[Out]) -> None:
         transaction = self._open()
-        self.cluster.append(transaction, place, Entry(transaction, key, value, headers))
+        for place, key, value, headers in outs:
+            self.cluster.append(transaction, place, Entry(transaction, key, value, headers))
 
     def send_rows(self, place: Place, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
         transaction = self._open()

@@ -14,12 +14,11 @@ from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec
 from kapelle.schemas.contracts import Stage
 from kapelle.schemas.errors import SchemaError
-from kapelle.schemas.headers import HeaderForm
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.deadletters import NOWHERE, Coordinates, dead_letter, letter_bytes_max
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import ApplyFailed, FoldError, HandlerFailed, TimerNotSettled, UnexpectedType
-from kapelle.topology.log import Headers, Log, Place, Record
+from kapelle.topology.log import Log, Out, Place, Record
 from kapelle.topology.metrics import Counters
 from kapelle.topology.settings import OnBug
 from kapelle.topology.shard import Shard
@@ -37,7 +36,6 @@ class Root:
 
 # A message that is not a record: a timer, or a command and the topic that it skips.
 Entry = tuple[Shard, Message[Any], Root, str | None]
-Out = tuple[Place, bytes, bytes, Headers]
 Source = Record | str | None  # what a message came from: a record, a command that skips a topic, or a timer
 
 
@@ -53,13 +51,13 @@ class Fold:
         self._log = log
         self._delivery = delivery
         self._counters = counters
-        self._forms = {name: Forms(f"/{topology.prefix}/{name}") for name in topology.processors}
         self._outputs: dict[str, dict[str, tuple[str, int]]] = {
             p.name: {s.name: (topology.topic(s), topology.partitions(s)) for s in p.outputs}
             for p in topology.processors.values()
         }
         self.on_bug = OnBug.STOP
         self.queue: deque[Entry] = deque()
+        self.outs: list[Out] = []  # made, not yet sent
         self.touched: set[Shard] = set()
         self.poisoned: dict[tuple[str, str], str] = {}  # messages whose apply failed: (processor, id) → why
         self.now_ms = 0
@@ -98,7 +96,7 @@ class Fold:
                 if name == "traceparent":
                     trace = content.decode("ascii", "replace")
         id = f"{record.topic}-{record.partition}-{offset}"
-        self._message(shard, Message(text, value, id, trace, headers or ()), Root(id), record)
+        self._message(shard, Message(text, value, id, trace, headers or ()), None, record)
 
     def entry(self, entry: Entry) -> None:
         """Fold a message of the queue."""
@@ -106,7 +104,8 @@ class Fold:
         self.touched.add(shard)
         self._message(shard, message, root, topic)
 
-    def _message(self, shard: Shard, message: Message[Any], root: Root, source: Source) -> None:
+    def _message(self, shard: Shard, message: Message[Any], root: Root | None, source: Source) -> None:
+        """Decide on a message and carry it out. This is the path that every message takes: it is kept short."""
         if self.poisoned and (shard.processor.name, message.id) in self.poisoned:
             reason = FoldError(self.poisoned[shard.processor.name, message.id])
             self._put_aside(shard, self._coordinates(shard, message, source), (Stage.APPLY, reason))
@@ -116,15 +115,23 @@ class Fold:
         except Exception as error:  # noqa: BLE001 - a processor's own code: the policy says what becomes of it
             self._bug(shard, message, source, (Stage.DECIDE, error))
             return
+        if root is None:
+            root = Root(message.id)
         outs: list[Out] = []
-        events: list[Message[Any]] = []
         direct: list[Entry] = []
+        events: list[Message[Any]] = []
         try:
             for effect in effects:
                 root.count += 1
                 id = f"{root.id}#{root.count}"
                 if isinstance(effect, Emit):
-                    events.append(self._event(shard, Message(message.key, effect.value, id, message.trace), outs))
+                    value = effect.value
+                    contract = type(value)
+                    if contract not in shard.appliers:
+                        raise BadDeclaration(f"{contract.__name__} is not an event of {shard.processor.name!r}")
+                    headers = shard.forms[contract].make(id, self.time, message.trace)
+                    outs.append((shard.events, message.key.encode(), self._encode(value), headers))
+                    events.append(Message(message.key, value, id, message.trace))
                 else:
                     sent = Message(effect.key, effect.value, id, message.trace)
                     self._send(shard, effect.stream, sent, (outs, direct, root))
@@ -138,25 +145,11 @@ class Fold:
                 self._apply_failed(shard, message, event, error)
         if type(message.value) is TimerDue:
             self._check_settled(shard, message)
-        send = self._log.send
-        for place, key, value, headers in outs:
-            send(place, key, value, headers)
-        counters = self._counters
-        counters.events += len(events)
-        counters.sent += len(outs) - len(events)
+        self.outs += outs
+        self._counters.events += len(events)
         if direct:
             self.queue.extend(direct)
-            counters.delivered += len(direct)
-
-    def _event(self, shard: Shard, event: Message[Any], outs: list[Out]) -> Message[Any]:
-        """An event, and its bytes for the history."""
-        value = event.value
-        contract = type(value)
-        if contract not in shard.appliers:
-            raise BadDeclaration(f"{contract.__name__} is not an event of {shard.processor.name!r}")
-        headers = self._forms[shard.processor.name][contract].make(event.id, self.time, event.trace)
-        outs.append((shard.events, event.key.encode(), self._encode(value), headers))
-        return event
+            self._counters.delivered += len(direct)
 
     def _send(
         self, shard: Shard, stream: Stream, message: Message[Any], into: tuple[list[Out], list[Entry], Root]
@@ -168,7 +161,7 @@ class Fold:
         if target is not None:
             direct.append((target, message, root, place.topic))
             return
-        headers = self._forms[shard.processor.name][type(message.value)].make(message.id, self.time, message.trace)
+        headers = shard.forms[type(message.value)].make(message.id, self.time, message.trace)
         outs.append((place, message.key.encode(), self._encode(message.value), headers))
 
     def overflow(self) -> None:
@@ -178,11 +171,22 @@ class Fold:
                 continue
             place = Place(topic, shard.partition)
             self._delivery.overflowed(place)
-            headers = self._forms[shard.processor.name][type(message.value)].make(message.id, self.time, message.trace)
-            self._log.send(place, message.key.encode(), self._encode(message.value), headers)
+            headers = shard.forms[type(message.value)].make(message.id, self.time, message.trace)
+            self.outs.append((place, message.key.encode(), self._encode(message.value), headers))
             self._counters.delivered -= 1
-            self._counters.sent += 1
         self.queue.clear()
+
+    def flush(self) -> None:
+        """Send what was made."""
+        outs, self.outs = self.outs, []
+        self._log.send(outs)
+        self._counters.sent += len(outs)
+
+    def forget(self) -> None:
+        """Forget what is not committed."""
+        self.queue.clear()
+        self.touched.clear()
+        self.outs = []
 
     # What goes wrong ------------------------------------------------------------------------------------------------
 
@@ -223,9 +227,9 @@ class Fold:
         letter = dead_letter(
             shard.processor.name, at, failure, now_ms=self.now_ms, record_bytes_max=self._codec.record_bytes_max
         )
-        headers = self._forms[shard.processor.name][type(letter)].make(f"{at.id}#dead", self.time, None)
+        headers = shard.forms[type(letter)].make(f"{at.id}#dead", self.time, None)
         place = Place(self._topology.dead_letters, 0)
-        self._log.send(place, at.key or b"", self._letters.encode(letter), headers)
+        self.outs.append((place, at.key or b"", self._letters.encode(letter), headers))
         self._counters.dead_letters += 1
 
     def _place(self, shard: Shard, stream: Stream, key: str) -> Place:
@@ -234,15 +238,3 @@ class Fold:
         except KeyError:
             raise BadDeclaration(f"{stream.name!r} is not an output of {shard.processor.name!r}") from None
         return Place(topic, partition_of(key, partitions))
-
-
-class Forms(dict[type, HeaderForm]):
-    """The header forms of one source, by contract, made when they are first asked for."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__()
-        self._source = source
-
-    def __missing__(self, contract: type) -> HeaderForm:
-        form = self[contract] = HeaderForm(self._source, contract.__name__)
-        return form

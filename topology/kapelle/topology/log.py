@@ -45,6 +45,9 @@ class Taken(NamedTuple):
     ends: list[tuple[str, Place, int]]
 
 
+Out = tuple[Place, bytes, bytes, Headers]  # what is sent: where to, key, value, headers
+
+
 class Row(NamedTuple):
     """A changelog record."""
 
@@ -102,7 +105,7 @@ class Log(Protocol):
 
     def begin(self) -> None: ...
 
-    def send(self, place: Place, key: bytes | None, value: bytes | None, headers: Headers | None) -> None: ...
+    def send(self, outs: Sequence[Out]) -> None: ...
 
     def send_rows(self, place: Place, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Changelog rows. Their last offset is known after the commit, from `row_end`."""

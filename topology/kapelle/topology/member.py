@@ -188,8 +188,7 @@ class Member:
         fold = self._fold
         fold.now_ms = now_ms
         fold.time = rfc3339(now_ms)
-        fold.touched.clear()
-        fold.queue.clear()
+        fold.forget()
         self._holding = self.delivery.hold(now_ms, self._log.ends)
         self.counters.settles += self._holding
         if self._holding:
@@ -219,8 +218,10 @@ class Member:
         until = time.perf_counter() + limits.cycle_ms_max / 1000
         for count, record in enumerate(self._records, 1):
             fold.record(shards[record.processor, record.partition], record)
-            if count % CHECK_EVERY == 0 and self._full(until):
-                break
+            if count % CHECK_EVERY == 0:
+                fold.flush()
+                if self._full(until):
+                    break
         else:
             count = len(self._records)
         self.counters.records += count
@@ -229,12 +230,15 @@ class Member:
         while queue and not left and room:
             fold.entry(queue.popleft())
             room -= 1
-            if room % CHECK_EVERY == 0 and self._full(until):
-                break
+            if room % CHECK_EVERY == 0:
+                fold.flush()
+                if self._full(until):
+                    break
         if left or queue:
             self.counters.early_commits += 1
             self._waiting = left + self._waiting
             fold.overflow()
+        fold.flush()
 
     def _full(self, until: float) -> bool:
         """Whether the cycle has taken its time, or its overlays their memory."""
@@ -324,8 +328,7 @@ class Member:
         """Forget everything that is not committed."""
         self._waiting = []
         self._records = []
-        self._fold.queue.clear()
-        self._fold.touched.clear()
+        self._fold.forget()
         self._restorer.drop(list(self.shards.values()))
         self._arrived = list(self.shards.values())
         for shard in self._arrived:

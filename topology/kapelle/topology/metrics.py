@@ -11,7 +11,7 @@ class Counters(msgspec.Struct):
     repeats: int = 0  # deliveries of a record that was already folded
     timers: int = 0
     events: int = 0
-    sent: int = 0  # messages to other keys, by topic
+    sent: int = 0  # records produced: events, messages to other keys by topic, dead letters
     delivered: int = 0  # messages to other keys, within the cycle
     dead_letters: int = 0
     aborts: int = 0

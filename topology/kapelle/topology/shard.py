@@ -3,6 +3,7 @@
 from typing import Any
 
 from kapelle.processors.processor import Processor
+from kapelle.schemas.headers import HeaderForm
 from kapelle.topology.build import Topology
 from kapelle.topology.log import Place
 from kapelle.topology.tables import ShardState, Store
@@ -32,8 +33,21 @@ class Input:
         return not self.sent and self.reached >= self.barrier
 
 
+class Forms(dict[type, HeaderForm]):
+    """The header forms of one source, by contract, made when they are first asked for."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self._source = source
+
+    def __missing__(self, contract: type) -> HeaderForm:
+        # The first bytes of the value tell what it is; a header that repeats it would cost as much as the others.
+        form = self[contract] = HeaderForm(self._source, contract.__name__, content_type=None)
+        return form
+
+
 class Shard:
-    """One processor × one partition, as this process holds it."""
+    """One processor's one partition, as this process holds it."""
 
     def __init__(self, processor: Processor[Any], partition: int, *, topology: Topology, store: Store) -> None:
         self.processor = processor
@@ -43,6 +57,7 @@ class Shard:
         self.changelog = Place(topology.changelog(processor.name), partition)
         self.events = Place(topology.topic(processor.events), partition)
         self.active = False
+        self.forms = Forms(f"/{topology.prefix}/{processor.name}")
         self.parked: set[tuple[str, str, int]] = set()  # timers whose decision raised; tried again after a restart
         # Bound once: these are read for every record.
         self.reader = self.state.reader

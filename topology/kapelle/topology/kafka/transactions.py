@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPa
 from kapelle.topology.errors import BrokerRefused, CycleAborted, InstanceFencedAgain, ProducerLost
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import commit_meaning, meaning, translated
-from kapelle.topology.log import Headers, Place
+from kapelle.topology.log import Out, Place
 
 FENCES_MAX = 5
 FENCES_WITHIN_S = 60.0
@@ -48,32 +48,39 @@ class Transactor:
             self._live().begin_transaction()
         self._open = True
 
-    def send(self, place: Place, key: bytes | None, value: bytes | None, headers: Headers | None) -> None:
+    def send(self, outs: Sequence[Out]) -> None:
+        produce = self._produce
         try:
-            self._produce(place[0], value, key, place[1], headers=headers)
-        except BufferError:
-            self._make_room()
-            self.send(place, key, value, headers)
+            for place, key, value, headers in outs:
+                try:
+                    produce(place[0], value, key, place[1], None, 0, headers)
+                except BufferError:
+                    self._make_room()
+                    produce(place[0], value, key, place[1], None, 0, headers)
         except KafkaException as error:
-            raise meaning(error.args[0], f"produce to {place}") from error
+            raise meaning(error.args[0], "produce") from error
 
     def send_rows(self, place: Place, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Send changelog rows; the offset of the last one comes back with its delivery report."""
-        for key, value in rows[:-1]:
-            self.send(place, key, value, None)
-        key, value = rows[-1]
+        topic, partition = place
 
         def delivered(error: Any, message: Message) -> None:
             offset = message.offset()
             if error is None and offset is not None:
                 self._row_ends[place] = offset + 1
 
+        produce = self._produce
+        last = len(rows) - 1
         try:
-            with translated(f"produce to {place}"):
-                self._produce(place.topic, value, key, place.partition, on_delivery=delivered)
-        except BufferError:
-            self._make_room()
-            self.send_rows(place, rows[-1:])
+            for n, (key, value) in enumerate(rows):
+                report = delivered if n == last else None
+                try:
+                    produce(topic, value, key, partition, report)
+                except BufferError:
+                    self._make_room()
+                    produce(topic, value, key, partition, report)
+        except KafkaException as error:
+            raise meaning(error.args[0], f"produce to {place}") from error
 
     def send_offsets(self, consumer: Consumer, member: str, offsets: Mapping[Place, int]) -> None:
         """Put offsets into the transaction, in the name of the member that was assigned the partitions."""
