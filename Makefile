@@ -25,7 +25,7 @@ lint: $(READY) ## Check style, formatting and the layers
 	$(call timed,layers,$(BIN)/lint-imports)
 
 types: $(READY) ## Check types, strictly, in the package, its tests and its benchmarks
-	$(call timed,types,$(BIN)/mypy -p kapelle -p tests -p benchmarks)
+	$(call timed,types,$(BIN)/mypy)
 
 format: $(READY) ## Format the code and mend what can be mended without thought
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .

@@ -4,7 +4,7 @@ import re
 import tomllib
 
 from tests.support.settings import KAFKA_VERSION, BrokerSettings, Ports, server_properties
-from tests.tidy.files import REPOSITORY, name_of, project_files
+from tests.tidy.files import REPOSITORY, name_of, project_files, python_files
 
 # Each is spelt in two halves, so that this file does not find itself.
 MACHINE_PATHS = tuple(
@@ -63,6 +63,12 @@ def test_no_file_names_a_package_registry() -> None:
         return line
 
     assert [where for where, line in lines() if any(host in stripped(line) for host in REGISTRIES)] == []
+
+
+def test_every_python_file_is_under_the_eye_of_the_type_checker() -> None:
+    checked = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["mypy"]["files"]
+
+    assert {name_of(p) for p in python_files()} - {name_of(p) for p in python_files(*checked)} == set()
 
 
 def test_every_dependency_is_locked_with_its_hash() -> None:
