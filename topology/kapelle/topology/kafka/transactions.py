@@ -53,10 +53,10 @@ class Transactor:
         try:
             for place, key, value, headers in outs:
                 try:
-                    produce(place[0], value, key, place[1], None, 0, headers)
+                    produce(place[0], value, key, place[1], None, None, 0, headers)
                 except BufferError:
                     self._make_room()
-                    produce(place[0], value, key, place[1], None, 0, headers)
+                    produce(place[0], value, key, place[1], None, None, 0, headers)
         except KafkaException as error:
             raise meaning(error.args[0], "produce") from error
 
