@@ -1,0 +1,64 @@
+"""What the tests of the embedded log have in common: a log over memory, and a listener that counts nothing."""
+
+from collections.abc import Iterable
+
+from kapelle.testing.clock import VirtualClock
+from kapelle.topology.embedded import EmbeddedLog, Inbox
+from kapelle.topology.embedded.inbox import Letter, Receipt
+from kapelle.topology.log import Place
+from kapelle.topology.tables import MemoryStore
+from tests.proof.processors import topology
+
+COUNTING = topology("counting", partitions=2)
+TICKS = [Place("proof.ticks", 0), Place("proof.ticks", 1)]
+EVENTS = [Place("proof.counting.events", 0), Place("proof.counting.events", 1)]
+
+
+class Assigned:
+    """A listener that remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[str, list[int]] = {}
+
+    def assigned(self, processor: str, partitions: Iterable[int]) -> None:
+        self.partitions[processor] = list(partitions)
+
+    def revoked(self, processor: str, partitions: Iterable[int]) -> None:
+        raise AssertionError(f"an embedded log takes nothing away, but did: {processor} {list(partitions)}")
+
+
+class LogCase:
+    """A log over a store, with its inbox, joined and ready to be taken from."""
+
+    def __init__(self, store: MemoryStore | None = None) -> None:
+        self.store = MemoryStore() if store is None else store  # an empty store is false
+        self.clock = VirtualClock()
+        self.inbox = Inbox()
+        self.log = EmbeddedLog(COUNTING, self.store, inbox=self.inbox, clock=self.clock)
+        self.log.patient = False
+        self.listener = Assigned()
+        self.log.join(self.listener)
+        self.log.take(0, 0)
+
+    def start(self) -> None:
+        """Read on from the committed offsets, as a member does."""
+        self.log.start("counting", self.log.committed("counting", TICKS))
+
+    def publish(self, place: Place, *values: str) -> list[Receipt]:
+        receipts = [Receipt(1, lambda positions: positions[0]) for _ in values]
+        self.inbox.put([Letter(place, (b"k", v.encode(), ()), 1, r) for v, r in zip(values, receipts, strict=True)], 0)
+        return receipts
+
+    def taken(self, records_max: int = 100) -> list[tuple[int, int, str]]:
+        """(partition, offset, value) of what the log brings."""
+        records = self.log.take(records_max, 0).records
+        return [(r.partition, r.offset, (r.value or b"").decode()) for r in records]
+
+    def read(self, place: Place, offset: int = 0, limit: int = 100) -> list[tuple[int, str]]:
+        return [(r.offset, (r.value or b"").decode()) for r in self.log.read(place, offset, limit)]
+
+    def write(self, place: Place, *values: str) -> None:
+        """Publish and make durable, without a cycle."""
+        self.publish(place, *values)
+        self.log._accept(len(values))
+        self.log.flush()

@@ -1,0 +1,291 @@
+"""The embedded log: records, consumer offsets and tables in one store, and one atomic, synced write for each cycle.
+
+It is the member's `Log` and its `Store` at once. The member commits the log first and writes the tables afterwards.
+Here `commit` only closes the transaction, and the write of the tables takes everything along: what was published, what
+the cycle sent, how far the processors have come, and the rows. So there is no moment between the two: a crash leaves
+all of a cycle or nothing. Tables that stand beside their log need no changelog.
+
+Offsets of a place are given in the order published, then sent, and only by the thread that runs, never to both at once:
+what was published is taken between two transactions, and keeps its offsets when one of them is given up.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Final
+
+from kapelle.topology.build import Topology
+from kapelle.topology.embedded.errors import UnknownPlace
+from kapelle.topology.embedded.inbox import Inbox, Letter, Position
+from kapelle.topology.embedded.layout import offset_key, offset_row, open_directory, stored_offset
+from kapelle.topology.embedded.partitions import LogRecord, Partition, Reader, partitions_of
+from kapelle.topology.log import Listener, Out, Place, Row, Taken
+from kapelle.topology.tables import Batch, Store
+
+TAKE_BYTES_MAX: Final = 16 * 1024 * 1024  # what one look at the log may bring into memory, give or take a chunk
+
+DRAIN_RECORDS: Final = 2_000
+
+
+class Transaction(Enum):
+    """How far the cycle is. A committed transaction must be written before anything else happens."""
+
+    NONE = "none"
+    OPEN = "open"
+    COMMITTED = "committed"
+
+
+class EmbeddedLog:
+    """One process's log in one store, which holds the tables as well.
+
+    Everything but `read`, `ends`, `wait` and what the inbox allows is for the one thread that runs the member.
+    """
+
+    def __init__(
+        self, topology: Topology, store: Store, *, inbox: Inbox, clock: Callable[[], int], sync: bool = True
+    ) -> None:
+        self._about = open_directory(topology, store, clock())
+        self._topology = topology
+        self._store = store
+        self._inbox = inbox
+        self._clock = clock
+        self._sync = sync
+        self.patient = True  # whether `take` may wait
+        self.partitions = partitions_of(topology, store)
+        self._readers = {(r.processor, p.place): r for p in self.partitions.values() for r in p.readers}
+        self._lagging: dict[Reader, None] = {}  # those with something to read, the longest waiting first
+        self._listener: Listener | None = None
+        self._transaction = Transaction.NONE
+        self._grown: dict[Partition, None] = {}  # with something to write
+        self._offsets: dict[bytes, int] = {}
+        self._letters: list[tuple[Letter, Position]] = []  # taken, not yet written
+        self._in_doubt = False  # a write has failed, and may be there or not: only the next start can tell
+        self._news = threading.Condition()
+        self._closed = False
+        # Bound once: tables are read for every record.
+        self.get = store.get  # type: ignore[method-assign]
+
+    # Reading, from any thread ---------------------------------------------------------------------------------------
+
+    def read(self, place: Place, offset: int, limit: int) -> list[LogRecord]:
+        """Up to `limit` committed records from an offset on."""
+        return self._partition(place).read(offset, limit)
+
+    def end(self, place: Place) -> int:
+        """The offset after the last committed record."""
+        return self._partition(place).end
+
+    def wait(self, ends: Mapping[Place, int], timeout_s: float | None = None) -> bool:
+        """Wait until one of these places has grown beyond the offset given for it. False: none has."""
+        partitions = [(self._partition(place), end) for place, end in ends.items()]
+
+        def grown() -> bool:
+            return any(partition.end > end for partition, end in partitions)
+
+        with self._news:
+            self._news.wait_for(lambda: grown() or self._closed, timeout_s)
+        return grown()
+
+    def _partition(self, place: Place) -> Partition:
+        partition = self.partitions.get(place)
+        if partition is None:
+            raise UnknownPlace("a partition of the topology", place)
+        return partition
+
+    # What the member takes ------------------------------------------------------------------------------------------
+
+    def join(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def take(self, records_max: int, wait_s: float) -> Taken:
+        self._refuse(Transaction.OPEN, Transaction.COMMITTED)
+        if self._listener is not None:
+            # Alone in this directory, the member has every partition, from now on.
+            listener, self._listener = self._listener, None
+            for processor in self._topology.processors:
+                listener.assigned(processor, range(self._topology.processor_partitions(processor)))
+            return Taken([], [])
+        self._accept(records_max)
+        if wait_s > 0 and self.patient and not self._lagging and not self._letters:
+            self._inbox.wait(wait_s)
+            self._accept(records_max)
+        return self._deliver(records_max)
+
+    def start(self, processor: str, offsets: Mapping[Place, int]) -> None:
+        for place, offset in offsets.items():
+            reader = self._readers[processor, place]
+            reader.start(offset)
+            self._note(reader)
+
+    def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
+        return {place: stored_offset(self._store, processor, place) for place in places}
+
+    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        """The ends of places, with what is about to be written; changelogs have no records here."""
+        found = {place: self.partitions.get(place) for place in places}
+        return {p: 0 if f is None else f.end + len(f.published) + len(f.sent) for p, f in found.items()}
+
+    def _accept(self, records_max: int) -> None:
+        """Give offsets to what others have published."""
+        for letter in self._inbox.take(records_max):
+            partition = self.partitions[letter.place]
+            position = Position(letter.place, partition.end + len(partition.published))
+            partition.published.append(letter.entry)
+            self._letters.append((letter, position))
+            self._grown[partition] = None
+            for reader in partition.readers:
+                self._note(reader)
+
+    def _deliver(self, records_max: int) -> Taken:
+        """The next records of those who lag, shared out evenly."""
+        taken = Taken([], [])
+        left_bytes = TAKE_BYTES_MAX
+        lagging = self._order(list(self._lagging))
+        for number, reader in enumerate(lagging):
+            room = records_max - len(taken.records)
+            share = -(-room // (len(lagging) - number))
+            while share > 0 and left_bytes > 0 and reader.lags:
+                records, size_bytes = reader.read(share)
+                taken.records.extend(records)
+                share -= len(records)
+                left_bytes -= size_bytes
+            del self._lagging[reader]
+            if reader.lags:
+                self._lagging[reader] = None
+            else:
+                taken.ends.append((reader.processor, reader.partition.place, reader.position))
+        return taken
+
+    def _order(self, lagging: list[Reader]) -> list[Reader]:
+        """In which order to look. The simulation has others."""
+        return lagging
+
+    def _note(self, reader: Reader) -> None:
+        if reader.lags:
+            self._lagging[reader] = None
+
+    # The transaction ------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        self._refuse(Transaction.OPEN, Transaction.COMMITTED)
+        self._transaction = Transaction.OPEN
+
+    def send(self, outs: Sequence[Out]) -> None:
+        partitions, grown = self.partitions, self._grown
+        for place, key, value, headers in outs:
+            partition = partitions[place]
+            partition.sent.append((key, value, headers))
+            grown[partition] = None
+
+    def send_rows(self, place: Place, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Nothing: the tables are written together with the log."""
+
+    def send_offsets(self, processor: str, offsets: Mapping[Place, int]) -> None:
+        for place, offset in offsets.items():
+            self._offsets[offset_key(processor, place)] = offset
+
+    def commit(self) -> None:
+        self._refuse(Transaction.NONE, Transaction.COMMITTED)
+        self._transaction = Transaction.COMMITTED
+
+    def abort(self) -> None:
+        """Forget what the transaction sent. What was published stays, with its offsets."""
+        for partition in self._grown:
+            partition.sent = []
+        self._offsets = {}
+        self._transaction = Transaction.NONE
+
+    def renew(self) -> None:
+        self.abort()
+
+    def leave(self) -> None:
+        self.abort()
+        for reader in self._readers.values():
+            reader.started = False
+        self._lagging.clear()
+
+    def _refuse(self, *states: Transaction) -> None:
+        if self._transaction in states:
+            raise AssertionError(f"the transaction is {self._transaction.value}")
+        if self._in_doubt:
+            raise AssertionError("a write has failed, so nothing more may be written")
+
+    # The store ------------------------------------------------------------------------------------------------------
+
+    def get(self, key: bytes, /) -> bytes | None:
+        return self._store.get(key)
+
+    def scan(self, start: bytes, end: bytes, /, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        return self._store.scan(start, end, reverse=reverse)
+
+    def write(self, batch: Batch, /, *, sync: bool = False) -> None:
+        """Write the tables together with all that is to be written: the one moment at which anything becomes true."""
+        self._refuse()
+        committed = self._transaction is Transaction.COMMITTED
+        if committed:
+            batch.update({key: offset_row(offset) for key, offset in self._offsets.items()})
+        now_ms = self._clock()
+        counts = {p: p.stage(batch, now_ms, committed=committed) for p in self._grown}
+        self._in_doubt = True
+        # What restoring writes can be done again; what is acknowledged or visible to others must stay.
+        self._store.write(batch, sync=self._sync and (sync or committed or bool(self._letters)))
+        self._in_doubt = False
+        if committed:
+            self._offsets = {}
+            self._transaction = Transaction.NONE
+        self._written(counts, committed=committed)
+
+    def flush(self) -> None:
+        """Write what was published and no cycle has taken along."""
+        self._refuse(Transaction.OPEN, Transaction.COMMITTED)
+        if self._letters:
+            self.write(Batch())
+
+    def drain(self) -> None:
+        """Write all that is left in the inbox, which must be closed. It is folded after the next start."""
+        while not self._in_doubt and (self._letters or len(self._inbox)):
+            self._accept(DRAIN_RECORDS)
+            self.flush()
+
+    def give_up(self, error: Exception) -> None:
+        """Tell everyone whose record is not written that it will not be."""
+        letters = [letter for letter, _ in self._letters]
+        self._letters = []
+        while letters:
+            for letter in letters:
+                letter.receipt.refuse(error)
+            letters = self._inbox.take(DRAIN_RECORDS)
+
+    def close(self) -> None:
+        """Close the store. Those who wait for records wait no longer."""
+        with self._news:
+            self._closed = True
+            self._news.notify_all()
+        self._store.close()
+
+    def _written(self, counts: Mapping[Partition, int], *, committed: bool) -> None:
+        letters, self._letters = self._letters, []
+        for partition, count in counts.items():
+            partition.written(count, committed=committed)
+            for reader in partition.readers:
+                self._note(reader)
+        self._grown = {p: None for p in counts if p.sent}
+        if any(counts.values()):
+            with self._news:
+                self._news.notify_all()
+        for letter, position in letters:
+            letter.receipt.written(position)
+
+    # Changelogs, which are not needed here --------------------------------------------------------------------------
+
+    def identity(self, topic: str) -> str:  # noqa: ARG002  all topics were made with the directory
+        return self._about.identity
+
+    def watch(self, changelogs: Mapping[Place, int]) -> None:
+        """Nothing to watch: what a changelog would bring is in the store."""
+
+    def rows(self, rows_max: int, wait_s: float) -> tuple[dict[Place, list[Row]], dict[Place, int]]:  # noqa: ARG002
+        return {}, {}
+
+    def row_end(self, place: Place) -> int:  # noqa: ARG002
+        return 0

@@ -1,0 +1,60 @@
+"""Forgetting what need not be kept: records of streams that are kept for a week, once they are that old.
+
+History stays for ever. What a processor has not folded yet stays as well, and so does the last record of a place, which
+tells where the place ends.
+"""
+
+from typing import Final
+
+from kapelle.processors.streams import DAY_MS, Keep
+from kapelle.topology.embedded.chunks import time_of
+from kapelle.topology.embedded.log import EmbeddedLog
+from kapelle.topology.embedded.partitions import Partition
+from kapelle.topology.tables import Batch
+
+WEEK_MS: Final = 7 * DAY_MS
+EVERY_MS: Final = 60 * 60 * 1000
+
+
+class Retention:
+    """Trims the log now and then."""
+
+    def __init__(self, log: EmbeddedLog) -> None:
+        self._log = log
+        self._next_at_ms = 0
+
+    def tick(self, now_ms: int) -> None:
+        """Trim, if it is time again."""
+        if now_ms >= self._next_at_ms:
+            self._next_at_ms = now_ms + EVERY_MS
+            self.trim(now_ms - WEEK_MS)
+
+    def trim(self, before_ms: int) -> None:
+        """Remove what was written before this time, as far as the streams allow."""
+        batch = Batch()
+        for partition in self._log.partitions.values():
+            if partition.keep is Keep.A_WEEK and partition.end:
+                begin, cut = self._cut(partition, before_ms)
+                if cut > begin:
+                    partition.chunks.trim(batch, cut)
+        if batch:
+            self._log.write(batch)
+
+    def _cut(self, partition: Partition, before_ms: int) -> tuple[int, int]:
+        """Where the place begins now, and where it should. Times grow with offsets, so this is found by halving."""
+        committed = [self._log.committed(r.processor, [partition.place])[partition.place] for r in partition.readers]
+        begin = low = self._first(partition, 0)[0]
+        high = min([*committed, partition.end - 1])
+        while low < high:
+            last, at_ms = self._first(partition, (low + high) // 2)
+            if at_ms < before_ms:
+                low = last + 1
+            else:
+                high = (low + high) // 2
+        return begin, min(low, high)
+
+    @staticmethod
+    def _first(partition: Partition, offset: int) -> tuple[int, int]:
+        """The chunk that holds the offset: its last offset, and when it was written."""
+        found = partition.chunks.first(offset)
+        return (partition.end, 0) if found is None else (found[0], time_of(found[1]))

@@ -1,0 +1,287 @@
+"""The embedded runtime: a topology in one process over one directory, with nothing else to operate.
+
+    with EmbeddedRuntime(topology, Path("state")) as runtime:
+        runtime.start()
+        runtime.publish("signals", "orders", Signal(…)).result()
+
+What is acknowledged survives a loss of power: the record, and with it what was folded from it, unless the cycle was too
+full to get to it. One process has a directory at a time.
+
+For tests there is a way without threads: publish, then `step_until_idle`, on a clock that stands still.
+"""
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Final, Self
+
+import msgspec
+
+from kapelle.processors.streams import Stream
+from kapelle.schemas import Codec, RecordTooLarge
+from kapelle.topology.build import Topology, partition_of
+from kapelle.topology.crash import Crash, never
+from kapelle.topology.embedded.errors import NotIdle, Running, Stopped, UnknownPlace
+from kapelle.topology.embedded.inbox import Inbox, InboxLimits, Letter, Position, Receipt
+from kapelle.topology.embedded.log import EmbeddedLog
+from kapelle.topology.embedded.partitions import LogRecord
+from kapelle.topology.embedded.retention import Retention
+from kapelle.topology.log import Headers, Place
+from kapelle.topology.member import Clock, Member, wall_clock_ms
+from kapelle.topology.metrics import Counters
+from kapelle.topology.settings import MemberSettings
+from kapelle.topology.tables import Memory, MemoryStore, RocksStore, Store
+
+PUBLISH_TIMEOUT_S: Final = 10.0
+STOP_TIMEOUT_S: Final = 10.0
+STEPS_MAX: Final = 100_000
+NEVER_MS: Final = 1 << 62  # no tombstone is ever compacted away here, so tables of any age can be trusted
+
+_log = logging.getLogger("kapelle.embedded")
+
+
+class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the embedded runtime behaves. Without `sync`, a loss of power may take what was acknowledged last."""
+
+    member: MemberSettings = MemberSettings()
+    inbox: InboxLimits = InboxLimits()
+    sync: bool = True
+
+
+class EmbeddedRuntime:
+    """A topology over one directory, or over a store that is given. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        path: Path | Store,
+        settings: EmbeddedSettings | None = None,
+        *,
+        clock: Clock = wall_clock_ms,
+        crash: Crash = never,
+    ) -> None:
+        settings = settings or EmbeddedSettings()
+        self.topology = topology
+        self.failure: BaseException | None = None
+        self._clock = clock
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._runs = self._closed = False
+        self._store: Store = RocksStore(path, Memory()) if isinstance(path, Path) else path
+        try:
+            limits = msgspec.structs.replace(settings.member.limits, tombstone_ms=NEVER_MS)
+            self._codec = Codec(topology.catalog(), record_bytes_max=limits.record_bytes_max)
+            self._inbox = Inbox(settings.inbox)
+            self.log = EmbeddedLog(topology, self._store, inbox=self._inbox, clock=clock, sync=settings.sync)
+            member = msgspec.structs.replace(settings.member, limits=limits)
+            self.member = Member(topology, self.log, self.log, settings=member, clock=clock, crash=crash)
+        except BaseException:
+            self._store.close()
+            raise
+        self._retention = Retention(self.log)
+        self.member.join()
+
+    @property
+    def counters(self) -> Counters:
+        return self.member.counters
+
+    # Publishing and reading, from any thread ------------------------------------------------------------------------
+
+    def publish(
+        self,
+        stream: Stream | str,
+        key: str,
+        value: Any,
+        *,
+        headers: Headers = (),
+        timeout_s: float = PUBLISH_TIMEOUT_S,
+    ) -> Future[Position]:
+        """Publish a contract, or bytes as they are. The future tells where the record stands, once it is durable.
+
+        Waits for room while the queue is full, and raises `QueueFull` in the end. What cannot be encoded is refused at
+        once. A future that is cancelled before the record was taken withdraws it.
+        """
+        receipt = Receipt(1, lambda positions: positions[0])
+        self._inbox.put([self._letter(stream, key, value, headers=headers, receipt=receipt)], timeout_s)
+        return receipt.future
+
+    def publish_all(
+        self, messages: Iterable[tuple[Stream | str, str, Any]], *, timeout_s: float = PUBLISH_TIMEOUT_S
+    ) -> Future[list[Position]]:
+        """Publish (stream, key, value) in order, with one future for all of them: cheaper than one for each."""
+        given = list(messages)
+        receipt = Receipt(len(given), lambda positions: positions)
+        letters = [self._letter(stream, key, value, headers=(), receipt=receipt) for stream, key, value in given]
+        if letters:
+            self._inbox.put(letters, timeout_s)
+        else:
+            receipt.future.set_result([])
+        return receipt.future
+
+    def read(self, stream: Stream | str, partition: int, offset: int = 0, limit: int = 1_000) -> list[LogRecord]:
+        """Up to `limit` committed records from an offset on; fewer where records are large."""
+        return self.log.read(self._place(stream, partition), offset, limit)
+
+    def end(self, stream: Stream | str, partition: int) -> int:
+        """The offset after the last committed record."""
+        return self.log.end(self._place(stream, partition))
+
+    def wait(self, stream: Stream | str, ends: dict[int, int], timeout_s: float | None = None) -> bool:
+        """Wait until a partition of the stream has grown beyond the offset given for it. False: none has."""
+        return self.log.wait({self._place(stream, p): end for p, end in ends.items()}, timeout_s)
+
+    def _letter(self, stream: Stream | str, key: str, value: Any, *, headers: Headers, receipt: Receipt) -> Letter:
+        found = self._stream(stream)
+        place = Place(self.topology.topic(found), partition_of(key, self.topology.partitions(found)))
+        data = value if isinstance(value, bytes) else self._codec.encode(value)
+        key_bytes = key.encode()
+        size_bytes = len(key_bytes) + len(data) + sum([len(name) + len(content) for name, content in headers])
+        if size_bytes > self._codec.record_bytes_max:
+            raise RecordTooLarge(f"a record for {place}", size_bytes, self._codec.record_bytes_max)
+        return Letter(place, (key_bytes, data, headers), size_bytes, receipt)
+
+    def _stream(self, stream: Stream | str) -> Stream:
+        name = stream if isinstance(stream, str) else stream.name
+        found = self.topology.streams.get(name)
+        if found is None:
+            raise UnknownPlace(f"a stream of the topology ({', '.join(self.topology.streams)})", repr(name))
+        return found
+
+    def _place(self, stream: Stream | str, partition: int) -> Place:
+        return Place(self.topology.topic(self._stream(stream)), partition)
+
+    # Running --------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Run in a thread of its own, until `stop`. How it ended is told by `close`."""
+        if isinstance(self._store, MemoryStore):
+            raise Running(
+                "Expected a directory for a runtime with a thread of its own: a MemoryStore is for one thread"
+            )
+        self._begin()
+        self._thread = threading.Thread(target=self._run_supervised, name="kapelle-embedded", daemon=True)
+        self._thread.start()
+
+    def run(self, done: Callable[[], bool] = lambda: False) -> None:
+        """Run in this thread until `stop` is called or `done` says so."""
+        self._begin()
+        self._run(done)
+
+    def stop(self) -> None:
+        """Finish the cycle, then end. May be called from another thread or from a signal handler."""
+        self._stop.set()
+        self._inbox.wake()
+
+    def stop_on_signals(self) -> None:
+        """Stop on SIGTERM and SIGINT."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    def close(self) -> None:
+        """Stop, make durable what was accepted, and leave the directory. Raises what the thread failed of."""
+        if self._closed:
+            return
+        self.stop()
+        if self._thread is not None:
+            self._thread.join(STOP_TIMEOUT_S)
+            if self._thread.is_alive():
+                raise Running(
+                    f"Expected the cycle to end within {STOP_TIMEOUT_S} s, but it did not: a decide that hangs?"
+                )
+        self._closed = True
+        try:
+            self._finish()
+        finally:
+            self.log.close()
+        if self._thread is not None and self.failure is not None:
+            raise self.failure
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except BaseException as failure:
+            # Whoever waited for a record has this failure already, as the cause of `Stopped`.
+            if error is None or failure is not self.failure:
+                raise
+
+    def _begin(self) -> None:
+        if self._runs or self._stop.is_set():
+            raise Running("Expected a runtime that has not run yet, but this one runs or has stopped")
+        self._runs = True
+
+    def _run(self, done: Callable[[], bool]) -> None:
+        try:
+            while not self._stop.is_set() and not done():
+                self._step()
+        except BaseException as error:
+            self.failure = error
+            raise
+        finally:
+            self._finish()
+
+    def _run_supervised(self) -> None:
+        try:
+            self._run(lambda: False)
+        except BaseException:  # noqa: BLE001  supervised: `failure` holds it, and `close` raises it
+            _log.exception("the embedded runtime failed")
+
+    def _step(self) -> bool:
+        worked = self.member.step()
+        self.log.flush()
+        if not worked:
+            self._retention.tick(self._clock())
+        return worked
+
+    def _finish(self) -> None:
+        """Take nothing more; write what was accepted; tell the others."""
+        self._stop.set()
+        self._inbox.close(self.failure)
+        self.member.leave()
+        try:
+            self.log.drain()
+        finally:
+            self.log.give_up(Stopped(self.failure))
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        _log.info("stopping on %s", signal.Signals(number).name)
+        self.stop()
+
+    # Step by step ---------------------------------------------------------------------------------------------------
+
+    def step_until_idle(self, steps_max: int = STEPS_MAX) -> int:
+        """Fold everything that is there, in this thread and without waiting. Returns how many steps that took."""
+        if self._runs:
+            raise Running("Expected a runtime that is run step by step, but this one runs by itself")
+        self.log.patient = False
+        for count in range(1, steps_max + 1):
+            self._step()
+            if self._is_idle():
+                return count
+        raise NotIdle(steps_max)
+
+    def next_due_at_ms(self) -> int | None:
+        """When the next timer is due. Shards with a timer whose decision raised are left out: they wait for a start."""
+        due = [shard.state.next_due_at_ms() for shard in self.member.shards.values() if not shard.parked]
+        return min([each for each in due if each is not None], default=None)
+
+    def _is_idle(self) -> bool:
+        """Every record is folded, and every timer that is due has fired."""
+        if len(self._inbox) or not self.member.ready:
+            return False
+        now_ms = self._clock()
+        for shard in self.member.shards.values():
+            due = shard.state.next_due_at_ms()
+            if due is not None and due <= now_ms and not shard.parked:
+                return False
+            if any(self.log.end(place) > offset for place, offset in shard.offsets.items()):
+                return False
+        return True
