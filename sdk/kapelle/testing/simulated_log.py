@@ -6,7 +6,7 @@ from contextlib import suppress
 from kapelle.testing.cluster import Cluster, Entry, Outcome, Transaction
 from kapelle.topology.build import Topology
 from kapelle.topology.errors import CycleAborted, ProducerLost
-from kapelle.topology.log import Listener, Out, Place, Record, Row, Taken
+from kapelle.topology.log import Listener, Out, Place, Record, Row, Run, Taken
 
 Choose = Callable[[int], int]  # a number below the given one
 
@@ -57,9 +57,10 @@ class SimulatedLog:
             wanted = there[: self._choose(min(len(there), records_max) + 1)] if there else []
             whole = len(wanted) == len(there)
             again = self._again(place, position)
-            for offset, entry in again + wanted:
-                taken.records.append(self._record(processor, place, offset, entry))
-                position = max(position, offset + 1)
+            records = [Record(offset, e.key, e.value, e.headers) for offset, e in again + wanted]
+            if records:
+                taken.runs.append(Run(processor, place, records))
+                position = max(position, records[-1].offset + 1)
             if whole:
                 position = max(position, stable)
                 taken.ends.append((processor, place, position))
@@ -70,10 +71,6 @@ class SimulatedLog:
         """Records that were delivered before, if the fault says so."""
         count, self.faults.repeat_records = self.faults.repeat_records, 0
         return [e for e in self.cluster.committed_entries(place) if position - count <= e[0] < position]
-
-    @staticmethod
-    def _record(processor: str, place: Place, offset: int, entry: Entry) -> Record:
-        return Record(processor, place.topic, place.partition, offset, entry.key, entry.value, entry.headers)
 
     def start(self, processor: str, offsets: Mapping[Place, int]) -> None:
         for place, offset in offsets.items():

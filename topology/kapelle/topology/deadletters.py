@@ -22,8 +22,7 @@ class Coordinates(msgspec.Struct, frozen=True):
     headers: Headers = ()
 
     @classmethod
-    def of(cls, record: Record) -> "Coordinates":
-        place = Place(record.topic, record.partition)
+    def of(cls, place: Place, record: Record) -> "Coordinates":
         id = f"{place}-{record.offset}"
         return cls(place, record.offset, id, record.key, record.value, record.headers or ())
 

@@ -71,7 +71,7 @@ class Delivery:
             self._settling_since_ms = None
             return False
         near = self._limits.settle_records_max
-        if now_ms < self._not_before_ms or any(i.barrier - i.reached > near for i in unsettled):
+        if now_ms < self._not_before_ms or any(i.barrier - max(i.reached, i.next) > near for i in unsettled):
             return False
         if self._settling_since_ms is None:
             self._settling_since_ms = now_ms
@@ -79,7 +79,7 @@ class Delivery:
             self._settling_since_ms = None
             self._not_before_ms = now_ms + self._limits.settle_again_ms
             return False
-        self._draw([i for i in unsettled if i.sent and i.reached >= i.barrier], ends)
+        self._draw([i for i in unsettled if i.sent and max(i.reached, i.next) >= i.barrier], ends)
         return True
 
     def _inputs(self) -> list[Input]:

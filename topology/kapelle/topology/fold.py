@@ -5,6 +5,7 @@ raises, an effect that is too large. Only `apply` can fail after that, and then 
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from kapelle.processors.effects import Emit
@@ -18,7 +19,7 @@ from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.deadletters import NOWHERE, Coordinates, dead_letter, letter_bytes_max
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import ApplyFailed, FoldError, HandlerFailed, TimerNotSettled, UnexpectedType
-from kapelle.topology.log import Log, Out, Place, Record
+from kapelle.topology.log import Headers, Log, Out, Place, Record
 from kapelle.topology.metrics import Counters
 from kapelle.topology.settings import OnBug
 from kapelle.topology.shard import Shard
@@ -36,7 +37,7 @@ class Root:
 
 # A message that is not a record: a timer, or a command and the topic that it skips.
 Entry = tuple[Shard, Message[Any], Root, str | None]
-Source = Record | str | None  # what a message came from: a record, a command that skips a topic, or a timer
+Source = tuple[Place, Record] | str | None  # what a message came from: a record, a command that skips a topic, or a timer
 
 
 class Fold:
@@ -63,40 +64,39 @@ class Fold:
         self.now_ms = 0
         self.time = b""
 
-    def record(self, shard: Shard, record: Record) -> None:
-        """Fold a record. What cannot be decoded is put aside."""
-        source = shard.inputs[record.topic]
-        offset = record.offset
-        if offset < source.next:
-            self._counters.repeats += 1
-            return
-        source.next = offset + 1
+    def records(self, shard: Shard, place: Place, records: Sequence[Record]) -> None:
+        """Fold records of one place. What cannot be decoded is put aside."""
+        source = shard.inputs[place.topic]
+        deciders, decode, fold = shard.deciders, self._decode, self._message
         self.touched.add(shard)
-        key, data, headers = record.key, record.value, record.headers
-        if key is None or data is None:
-            what = "key" if key is None else "value"
-            self._undecodable(shard, record, FoldError(f"Expected a key and a value, but the {what} is null"))
-            return
-        try:
-            value = self._decode(data)
-            text = key.decode()
-        except SchemaError as error:
-            self._undecodable(shard, record, error)
-            return
-        except UnicodeDecodeError:
-            self._undecodable(shard, record, FoldError(f"Expected a UTF-8 key, but found {key[:64]!r}"))
-            return
-        if type(value) not in shard.deciders:
-            expected = sorted(t.__name__ for t in shard.deciders if t is not TimerDue)
-            self._undecodable(shard, record, UnexpectedType(record.topic, type(value).__name__, expected))
-            return
-        trace = None
-        if headers:
-            for name, content in headers:
-                if name == "traceparent":
-                    trace = content.decode("ascii", "replace")
-        id = f"{record.topic}-{record.partition}-{offset}"
-        self._message(shard, Message(text, value, id, trace, headers or ()), None, record)
+        for record in records:
+            offset = record.offset
+            if offset < source.next:
+                self._counters.repeats += 1
+                continue
+            source.next = offset + 1
+            key, data, headers = record.key, record.value, record.headers
+            if key is None or data is None:
+                what = "key" if key is None else "value"
+                self._undecodable(shard, (place, record), FoldError(f"Expected a key and a value, but the {what} is null"))
+                continue
+            try:
+                value = decode(data)
+                text = key.decode()
+            except SchemaError as error:
+                self._undecodable(shard, (place, record), error)
+                continue
+            except UnicodeDecodeError:
+                self._undecodable(shard, (place, record), FoldError(f"Expected a UTF-8 key, but found {key[:64]!r}"))
+                continue
+            if type(value) not in deciders:
+                expected = sorted(t.__name__ for t in deciders if t is not TimerDue)
+                wrong = UnexpectedType(place.topic, type(value).__name__, expected)
+                self._undecodable(shard, (place, record), wrong)
+                continue
+            trace = _trace(headers) if headers else None
+            id = f"{place.topic}-{place.partition}-{offset}"
+            fold(shard, Message(text, value, id, trace, headers or ()), None, (place, record))
 
     def entry(self, entry: Entry) -> None:
         """Fold a message of the queue."""
@@ -213,14 +213,14 @@ class Fold:
             shard.parked.add((message.key, message.value.name, message.value.due_at_ms))
         self._put_aside(shard, self._coordinates(shard, message, source), failure)
 
-    def _undecodable(self, shard: Shard, record: Record, error: Exception) -> None:
-        self._put_aside(shard, Coordinates.of(record), (Stage.DECODE, error))
+    def _undecodable(self, shard: Shard, source: tuple[Place, Record], error: Exception) -> None:
+        self._put_aside(shard, Coordinates.of(*source), (Stage.DECODE, error))
 
     def _coordinates(self, shard: Shard, message: Message[Any], source: Source) -> Coordinates:
-        if type(source) is Record:
-            return Coordinates.of(source)
+        if isinstance(source, tuple):
+            return Coordinates.of(*source)
         value = None if type(message.value) is TimerDue else self._encode(message.value)
-        place = Place(str(source or shard.changelog.topic), shard.partition)
+        place = Place(source or shard.changelog.topic, shard.partition)
         return Coordinates(place, NOWHERE, message.id, message.key.encode(), value)
 
     def _put_aside(self, shard: Shard, at: Coordinates, failure: tuple[Stage, Exception]) -> None:
@@ -238,3 +238,11 @@ class Fold:
         except KeyError:
             raise BadDeclaration(f"{stream.name!r} is not an output of {shard.processor.name!r}") from None
         return Place(topic, partition_of(key, partitions))
+
+
+def _trace(headers: Headers) -> str | None:
+    """The trace context to pass on, whatever it says."""
+    for name, content in headers:
+        if name == "traceparent":
+            return content.decode("ascii", "replace")
+    return None

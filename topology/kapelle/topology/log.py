@@ -23,25 +23,30 @@ class Place(NamedTuple):
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """A record as read for one processor."""
+    """A record as it was read."""
 
-    processor: str
-    topic: str
-    partition: int
     offset: int
     key: bytes | None
     value: bytes | None
     headers: Headers | None = None
 
 
+class Run(NamedTuple):
+    """Records that follow each other in one place, read for one processor."""
+
+    processor: str
+    place: Place
+    records: list[Record]
+
+
 class Taken(NamedTuple):
-    """What one look at the log brought: records, and the ends that were reached.
+    """What one look at the log brought: runs of records, and the ends that were reached.
 
     An end is told as (processor, place, offset): all that stood before the offset has been taken, transaction markers
     included, which a record's own offset cannot tell.
     """
 
-    records: list[Record]
+    runs: list[Run]
     ends: list[tuple[str, Place, int]]
 
 

@@ -30,7 +30,7 @@ from kapelle.topology.crash import Crash, CrashPoint, never
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import ApplyFailed, CycleAborted, FoldError, ProducerLost
 from kapelle.topology.fold import Entry, Fold, Root
-from kapelle.topology.log import Log, Place, Record
+from kapelle.topology.log import Log, Place, Run
 from kapelle.topology.metrics import Counters
 from kapelle.topology.restore import Progress, Restorer
 from kapelle.topology.settings import MemberSettings
@@ -39,7 +39,7 @@ from kapelle.topology.tables import Batch, Store
 
 Clock = Callable[[], int]
 
-CHECK_EVERY = 64  # folds between two looks at the limits
+STRIDE_RECORDS = 64  # folds between two looks at the limits
 HOLD_ROOM_RECORDS = 100
 HOLD_WAIT_S = 0.002
 
@@ -73,8 +73,8 @@ class Member:
         self._clock = clock
         self._crash = crash
         self._arrived: list[Shard] = []  # assigned, not yet admitted
-        self._waiting: list[Record] = []  # taken, not yet folded
-        self._records: list[Record] = []  # to be folded in this cycle
+        self._waiting: list[Run] = []  # taken, not yet folded
+        self._runs: list[Run] = []  # to be folded in this cycle
         self._recovery: Callable[[], None] | None = None
         self._holding = False
         self._apply_failures = 0
@@ -109,7 +109,7 @@ class Member:
         gone = [self.shards.pop((processor, p)) for p in partitions if (processor, p) in self.shards]
         self._restorer.drop(gone)
         self._arrived = [s for s in self._arrived if s not in gone]
-        self._waiting = [r for r in self._waiting if (r.processor, r.partition) in self.shards]
+        self._waiting = [r for r in self._waiting if (r.processor, r.place.partition) in self.shards]
         self._owned()
 
     def revoked_all(self) -> None:
@@ -159,23 +159,22 @@ class Member:
 
     def _take(self) -> None:
         taken = self._log.take(self._room(), self._wait_s())
-        for record in taken.records:
-            shard = self.shards.get((record.processor, record.partition))
+        for run in taken.runs:
+            shard = self.shards.get((run.processor, run.place.partition))
             if shard is not None and shard.active:
-                source = shard.inputs[record.topic]
-                source.reached = max(source.reached, record.offset + 1)
-                self._waiting.append(record)
+                self._waiting.append(run)
         for processor, place, offset in taken.ends:
             shard = self.shards.get((processor, place.partition))
             if shard is not None and shard.active:
                 source = shard.inputs[place.topic]
                 source.reached = max(source.reached, offset)
-        if taken.records:
+        if taken.runs:
             self._crash(CrashPoint.AFTER_CONSUME)
 
     def _room(self) -> int:
         # Even a full member must hear of partitions coming and going, and of the commands that a hold waits for.
-        return max(self.limits.records_max - len(self._waiting), HOLD_ROOM_RECORDS if self._holding else 0)
+        waiting = sum([len(run.records) for run in self._waiting])
+        return max(self.limits.records_max - waiting, HOLD_ROOM_RECORDS if self._holding else 0)
 
     def _wait_s(self) -> float:
         if self._holding:
@@ -192,14 +191,14 @@ class Member:
         self._holding = self.delivery.hold(now_ms, self._log.ends)
         self.counters.settles += self._holding
         if self._holding:
-            self._records = [r for r in self._waiting if self.delivery.is_command(r.topic)]
-            self._waiting = [r for r in self._waiting if not self.delivery.is_command(r.topic)]
+            self._runs = [r for r in self._waiting if self.delivery.is_command(r.place.topic)]
+            self._waiting = [r for r in self._waiting if not self.delivery.is_command(r.place.topic)]
         else:
-            self._records, self._waiting = self._waiting, []
+            self._runs, self._waiting = self._waiting, []
         for shard in self.shards.values():
             if shard.active and (shard.state.next_due_at_ms() or now_ms + 1) <= now_ms:
                 fold.queue.extend(self._due(shard, now_ms))
-        return bool(self._records or fold.queue)
+        return bool(self._runs or fold.queue)
 
     def _due(self, shard: Shard, now_ms: int) -> Iterable[Entry]:
         for key, name, due_at_ms in shard.state.due(now_ms, self.limits.timers_max):
@@ -214,31 +213,42 @@ class Member:
 
         Records come first: a command that is delivered directly must not overtake one that was read from the topic.
         """
-        limits, fold, shards = self.limits, self._fold, self.shards
-        until = time.perf_counter() + limits.cycle_ms_max / 1000
-        for count, record in enumerate(self._records, 1):
-            fold.record(shards[record.processor, record.partition], record)
-            if count % CHECK_EVERY == 0:
-                fold.flush()
-                if self._full(until):
-                    break
-        else:
-            count = len(self._records)
-        self.counters.records += count
-        left = self._records[count:]
-        queue, room = fold.queue, limits.folds_max - count
-        while queue and not left and room:
-            fold.entry(queue.popleft())
-            room -= 1
-            if room % CHECK_EVERY == 0:
-                fold.flush()
-                if self._full(until):
-                    break
-        if left or queue:
+        until = time.perf_counter() + self.limits.cycle_ms_max / 1000
+        left = self._fold_runs(until)
+        if not left:
+            self._fold_queue(until)
+        if left or self._fold.queue:
             self.counters.early_commits += 1
             self._waiting = left + self._waiting
-            fold.overflow()
-        fold.flush()
+            self._fold.overflow()
+        self._fold.flush()
+
+    def _fold_runs(self, until: float) -> list[Run]:
+        """Fold the records, a stride at a time. Returns what is left when the cycle is full."""
+        fold = self._fold
+        for n, run in enumerate(self._runs):
+            shard = self.shards[run.processor, run.place.partition]
+            for at in range(0, len(run.records), STRIDE_RECORDS):
+                stride = run.records[at : at + STRIDE_RECORDS]
+                fold.records(shard, run.place, stride)
+                self.counters.records += len(stride)
+                fold.flush()
+                if self._full(until):
+                    rest = run.records[at + STRIDE_RECORDS :]
+                    return [run._replace(records=rest)] * bool(rest) + self._runs[n + 1 :]
+        return []
+
+    def _fold_queue(self, until: float) -> None:
+        """Fold timers and commands, and the commands that these send in turn, up to the limit."""
+        fold, queue = self._fold, self._fold.queue
+        for count in range(1, self.limits.folds_max + 1):
+            if not queue:
+                return
+            fold.entry(queue.popleft())
+            if count % STRIDE_RECORDS == 0:
+                fold.flush()
+                if self._full(until):
+                    return
 
     def _full(self, until: float) -> bool:
         """Whether the cycle has taken its time, or its overlays their memory."""
@@ -327,7 +337,7 @@ class Member:
     def _rewind(self) -> None:
         """Forget everything that is not committed."""
         self._waiting = []
-        self._records = []
+        self._runs = []
         self._fold.forget()
         self._restorer.drop(list(self.shards.values()))
         self._arrived = list(self.shards.values())

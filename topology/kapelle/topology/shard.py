@@ -13,7 +13,7 @@ class Input:
     """One input partition of a shard.
 
     next     the first offset that has not been folded
-    reached  all before this offset has been taken, transaction markers included
+    reached  all before this offset has been read, transaction markers included; `next` may be further
     barrier  direct delivery must wait until `reached` has come here (see delivery.py)
     sent     this process has sent commands here by topic that the barrier does not cover yet
     """
@@ -30,7 +30,7 @@ class Input:
     @property
     def settled(self) -> bool:
         """Nothing stands in the topic that a direct delivery could overtake."""
-        return not self.sent and self.reached >= self.barrier
+        return not self.sent and max(self.reached, self.next) >= self.barrier
 
 
 class Forms(dict[type, HeaderForm]):

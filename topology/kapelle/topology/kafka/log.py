@@ -59,15 +59,15 @@ class KafkaLog:
         taken = Taken([], [])
         readers = list(self._readers.values())
         until = time.monotonic() + wait_s
+        room = records_max
         while True:
             for reader in readers:
-                room = records_max - len(taken.records)
-                if room > 0:
-                    reader.drain(taken, room)
-            if taken.records or taken.ends or time.monotonic() >= until:
+                # One at least: also a full member must hear of partitions coming and going.
+                room -= reader.drain(taken, max(room, 1))
+            if taken.runs or taken.ends or time.monotonic() >= until:
                 break
             self._wait(readers, taken, until)
-        if taken.records:
+        if taken.runs:
             self._last_record_s = time.monotonic()
         return taken
 

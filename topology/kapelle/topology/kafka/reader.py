@@ -6,14 +6,15 @@ which keep partitions where their tables are, can be used although they do not p
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kapelle.topology.errors import BrokerRefused, CycleAborted
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import REFUSED, translated
-from kapelle.topology.log import Listener, Place, Record, Taken
+from kapelle.topology.log import Listener, Place, Record, Run, Taken
 
 SEEK_TRIES_MAX = 100
 SEEK_WAIT_S = 0.02
@@ -44,15 +45,14 @@ class GroupReader:
         message = self.consumer.poll(wait_s)
         if message is None:
             return False
-        self._add(taken, message)
+        self._add(taken, [message])
         return True
 
-    def drain(self, taken: Taken, records_max: int) -> bool:
-        """Take what is there without waiting."""
+    def drain(self, taken: Taken, records_max: int) -> int:
+        """Take what is there without waiting. Returns how much it was."""
         messages = self.consumer.consume(records_max, 0)
-        for message in messages:
-            self._add(taken, message)
-        return bool(messages)
+        self._add(taken, messages)
+        return len(messages)
 
     def start(self, offsets: Mapping[Place, int]) -> None:
         """Read on from these offsets."""
@@ -80,24 +80,23 @@ class GroupReader:
     def close(self) -> None:
         self.consumer.close()
 
-    def _add(self, taken: Taken, message: Message) -> None:
-        error = message.error()
-        if error is None:
-            taken.records.append(
-                Record(
-                    self.processor,
-                    message.topic(),  # type: ignore[arg-type] # a message without an error has a place
-                    message.partition(),  # type: ignore[arg-type]
-                    message.offset(),  # type: ignore[arg-type]
-                    message.key(),
-                    message.value(),
-                    message.headers(),  # type: ignore[arg-type]
-                )
-            )
-            return
+    def _add(self, taken: Taken, messages: Iterable[Any]) -> None:
+        """Add messages as runs: they come partition by partition, mostly."""
+        topic, partition, records = "", -1, list[Record]()
+        for message in messages:
+            error = message.error()
+            if error is not None:
+                self._add_event(taken, message, error)
+                continue
+            if message.partition() != partition or message.topic() != topic:
+                topic, partition, records = message.topic(), message.partition(), []
+                taken.runs.append(Run(self.processor, Place(topic, partition), records))
+            records.append(Record(message.offset(), message.key(), message.value(), message.headers()))
+
+    def _add_event(self, taken: Taken, message: Message, error: KafkaError) -> None:
         code = error.code()
         if code == KafkaError._PARTITION_EOF:
-            place = Place(message.topic(), message.partition())  # type: ignore[arg-type]
+            place = Place(message.topic(), message.partition())  # type: ignore[arg-type] # an end has a place
             taken.ends.append((self.processor, place, message.offset()))  # type: ignore[arg-type]
         elif code in REFUSED or error.fatal():
             raise BrokerRefused(f"{self.processor} can't read {message.topic()}: {error.str()}")

@@ -1,0 +1,18 @@
+"""The page that names the product's processors. What is not listed here does not run.
+
+To add a processor: write it as a module of `kapelle.processors`, import it here and put it into `PROCESSORS`. Its streams
+need no list of their own: they are found from the processors. `kapelle topology` then shows it with all that follows from
+it (topics, group, changelog), and `kapelle topics plan` what Kafka lacks for it.
+"""
+
+from typing import Any, Final
+
+from kapelle.processors.processor import Processor
+from kapelle.topology.build import PARTITIONS, Topology
+
+PROCESSORS: Final[tuple[Processor[Any], ...]] = ()
+
+
+def topology(prefix: str = "kapelle", partitions: int = PARTITIONS) -> Topology:
+    """The product's topology. `prefix` begins the names of its topics and groups; `partitions` is for each stream."""
+    return Topology(PROCESSORS, prefix=prefix, partitions=partitions)
