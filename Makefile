@@ -18,6 +18,7 @@ demo: $(READY) ## Fold a thousand records, be killed in the middle, and count ri
 	$(BIN)/python -m tests.proof.demo
 
 test: lint types ## Run everything that must hold before a commit: lint, types, layers and all tests, on a real broker
+	$(call timed,broker,$(BIN)/python -m tests.support.broker prepare)
 	$(call timed,tests,$(BIN)/pytest --durations=15)
 
 lint: $(READY) ## Check style, formatting and the layers

@@ -14,11 +14,19 @@ from confluent_kafka import KafkaException
 
 from tests.conftest import PrivateBroker
 from tests.support import commands, jars
-from tests.support.broker import ADDRESS_VARIABLE, Broker, BrokerSettings, open_broker, open_private_broker
+from tests.support.broker import Broker, BrokerSettings, open_broker, open_private_broker
 from tests.support.errors import BrokerDidNotStart, CommandFailed, NoBroker, NotOurBroker
 from tests.support.jar_broker import JarBroker
 from tests.support.processes import LeashedProcess
-from tests.support.settings import KAFKA_VERSION, PORTS, Ports, container_environment, free_ports, server_properties
+from tests.support.settings import (
+    ADDRESS_VARIABLE,
+    KAFKA_VERSION,
+    PORTS,
+    Ports,
+    container_environment,
+    free_ports,
+    server_properties,
+)
 
 ENOUGH_S = 15.0
 NOT_LONG_S = 1.0

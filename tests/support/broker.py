@@ -6,7 +6,7 @@
 In this order: the address in `KAPELLE_TEST_BOOTSTRAP`; Docker, if an engine answers; Apache Kafka from its jars. There
 is no fourth way: without a broker the tests fail, because skipped they would prove nothing.
 
-    python -m tests.support.broker up|down|run        a broker to work with, in the background or in the foreground
+    python -m tests.support.broker up|down|run|prepare        a broker to work with: see service.py
 """
 
 import gc
@@ -20,11 +20,10 @@ from tests.support.errors import CommandFailed, NoBroker, NoContainer
 from tests.support.jar_broker import JarBroker
 from tests.support.jars import install
 from tests.support.readiness import wait_until_ready
-from tests.support.settings import BrokerSettings
+from tests.support.settings import ADDRESS_VARIABLE, BrokerSettings
 
 __all__ = ["Broker", "BrokerSettings", "open_broker", "open_private_broker"]
 
-ADDRESS_VARIABLE = "KAPELLE_TEST_BOOTSTRAP"
 GIVEN_TIMEOUT_S = 30
 
 

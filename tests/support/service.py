@@ -1,5 +1,7 @@
 """A broker to work with: `up` leaves one running in the background, `down` stops it, `run` keeps it in the foreground.
 
+`prepare` fetches what tests need to start one, ahead of the tests, which have a time limit each.
+
 Where a Docker engine answers it is the one of `docker-compose.yml`; elsewhere it runs from Kafka's jars. Either way its
 data outlives `down`, and it is reached at 127.0.0.1:9092 unless that port is taken.
 """
@@ -17,7 +19,7 @@ from tests.support.errors import SupportError
 from tests.support.jar_broker import prepare
 from tests.support.jars import CACHE, REPOSITORY, install
 from tests.support.readiness import wait_until_ready
-from tests.support.settings import HOST, BrokerSettings, Ports, free_ports
+from tests.support.settings import ADDRESS_VARIABLE, HOST, BrokerSettings, Ports, free_ports
 
 DIRECTORY = CACHE / "broker"
 PID_FILE = DIRECTORY / "pid"
@@ -26,11 +28,11 @@ LOG = DIRECTORY / "server.log"
 
 CLIENT_PORT = 9092
 STOP_TIMEOUT_S = 20.0
-USAGE = "usage: python -m tests.support.broker up|down|run"
+USAGE = "usage: python -m tests.support.broker up|down|run|prepare"
 
 
 def main(arguments: list[str]) -> int:
-    commands = {"up": up, "down": down, "run": run_in_foreground}
+    commands = {"up": up, "down": down, "run": run_in_foreground, "prepare": prepare_for_tests}
     if len(arguments) != 1 or arguments[0] not in commands:
         return _say(USAGE, code=2)
     try:
@@ -63,6 +65,15 @@ def down() -> str:
             os.kill(pid, signal.SIGKILL)
         time.sleep(0.1)
     return "Kafka is stopped"
+
+
+def prepare_for_tests() -> str:
+    """Have Java and Kafka's jars on this machine, unless the broker will come from elsewhere."""
+    if address := os.environ.get(ADDRESS_VARIABLE):
+        return f"Tests will use Kafka at {address}"
+    if docker_answers():
+        return "Tests will use Kafka from Docker"
+    return f"Tests will use Kafka from {_shown(install().home)}"
 
 
 def run_in_foreground() -> str:

@@ -11,6 +11,7 @@ import msgspec
 
 HOST = "127.0.0.1"
 KAFKA_VERSION = "4.3.1"
+ADDRESS_VARIABLE = "KAPELLE_TEST_BOOTSTRAP"
 
 # Below the range that systems take the ports of outgoing connections from (32768 on Linux, 49152 on macOS). A port of
 # that range may be taken while the broker is down for a restart, in the worst case by a client of ours that knocks on
