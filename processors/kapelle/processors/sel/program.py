@@ -35,9 +35,9 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class Program:
-    """A compiled text."""
+    """A compiled text. `names` are its inputs, `keys` the parameters that it asks `params` for by a constant name."""
 
-    __slots__ = ("_body", "_cost", "_expression", "_limits", "_slots", "names", "problems", "text")
+    __slots__ = ("_body", "_cost", "_expression", "_limits", "_slots", "keys", "names", "problems", "text")
 
     def __init__(self, text: str, limits: Limits) -> None:
         root = parse(text, limits)
@@ -51,6 +51,7 @@ class Program:
             raise error.located(text) from None
         self.text = text
         self.names = tuple(scope.inputs)
+        self.keys = tuple(dict.fromkeys(scope.keys))
         self.problems = tuple(problem.located(text) for problem in compiler.problems)
         self._slots = len(scope.slots)
         self._limits = limits

@@ -19,6 +19,7 @@ class Scope(msgspec.Struct):
     slots: dict[str, int]
     captured: set[str]
     inputs: list[str]
+    keys: list[str]
 
 
 def children(node: Node) -> Iterator[Node]:  # noqa: C901 - one arm for each shape of node, in evaluation order
@@ -52,7 +53,7 @@ def children(node: Node) -> Iterator[Node]:  # noqa: C901 - one arm for each sha
 
 def scope_of(program: Node) -> Scope:
     """Walk the tree once, in the order of evaluation."""
-    scope = Scope({}, set(), [])
+    scope = Scope({}, set(), [], [])
     _walk(program, scope)
     return scope
 
@@ -69,6 +70,8 @@ def _walk(node: Node, scope: Scope) -> None:
                     _walk(initial, scope)
                 scope.slots.setdefault(name, len(scope.slots))
         case _:
+            if isinstance(node, tree.Access) and isinstance(node.base, tree.Name) and node.base.name == "params":
+                scope.keys.extend(_constant_key(node.suffixes[0]))
             if isinstance(node, tree.Call) and node.name == "put" and len(node.arguments) == 2:
                 scope.captured.update(_referred(node.arguments[1]))
             for child in children(node):
@@ -83,6 +86,17 @@ def _walk_assign(node: tree.Assign, scope: Scope) -> None:
     _walk(node.value, scope)
     if node.index is None:
         scope.slots.setdefault(node.target.name, len(scope.slots))
+
+
+def _constant_key(suffix: Node) -> Iterator[str]:
+    """The `x` of `params.get("x")` and `params["x"]`: a parameter that must be known before this one."""
+    argument: Node | None = None
+    if isinstance(suffix, tree.Index):
+        argument = suffix.index
+    elif isinstance(suffix, tree.Call) and suffix.name == "get" and len(suffix.arguments) == 1:
+        argument = suffix.arguments[0]
+    if isinstance(argument, tree.Literal) and isinstance(argument.value, str):
+        yield argument.value
 
 
 def _use(name: str, scope: Scope) -> None:

@@ -1,0 +1,93 @@
+"""Validators: a SEL expression over the value that must be true, or one of the annotations that templates use.
+
+In the expression the value is called `value`, and also by the parameter's own name. Other names are refused.
+"""
+
+import re
+from collections.abc import Callable, Sized
+from decimal import Decimal
+from typing import Any, Final
+
+from kapelle.processors.params.definitions import Definition
+from kapelle.processors.params.errors import BadDefinition, EvaluationFailed, ValidatorFailed
+from kapelle.processors.params.types import ParamType, ParamValue
+from kapelle.processors.sel import Sel, SelError, TypeMismatch
+
+_ANNOTATION = re.compile(r"@(\w+)(?:\(\s*(-?\d{1,18}(?:\.\d{1,18})?)?\s*\))?")
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, Sized) else 1
+
+
+def _number(value: Any) -> Decimal:
+    return Decimal(str(value)) if isinstance(value, int | float | Decimal) else Decimal(_size(value))
+
+
+ANNOTATIONS: Final[dict[str, Callable[[Any, Decimal], bool]]] = {
+    "NotNull": lambda value, _: value is not None,
+    "NotEmpty": lambda value, _: _size(value) > 0,
+    "NotBlank": lambda value, _: bool(str(value).strip()),
+    "Min": lambda value, bound: _number(value) >= bound,
+    "Max": lambda value, bound: _number(value) <= bound,
+    "Positive": lambda value, _: _number(value) > 0,
+    "PositiveOrZero": lambda value, _: _number(value) >= 0,
+}
+
+
+def validate(name: str, definition: Definition, value: ParamValue, sel: Sel) -> None:
+    """Refuse a value that its validator refuses, those inside a map included."""
+    if definition.type is ParamType.MAP and definition.is_literal:
+        for key, inner in definition.value.items():
+            validate(f"{name}.{key}", inner, value[key], sel)
+    text = (definition.validator or "").strip()
+    if not text:
+        return
+    holds = _annotated(name, text, value) if text.startswith("@") else _expressed(name, text, value, sel)
+    if not holds:
+        raise ValidatorFailed(name, text, repr(value))
+
+
+def check_validator(name: str, definition: Definition, sel: Sel) -> None:
+    """Refuse a validator that could never be evaluated; for the time at which a definition is pushed."""
+    text = (definition.validator or "").strip()
+    if text.startswith("@"):
+        _annotation(name, text)
+    elif text:
+        _program_names(name, text, sel)
+
+
+def _annotation(name: str, text: str) -> tuple[Callable[[Any, Decimal], bool], Decimal]:
+    found = _ANNOTATION.fullmatch(text)
+    if found is None or found[1] not in ANNOTATIONS:
+        known = ", ".join(f"@{known}" for known in ANNOTATIONS)
+        raise BadDefinition(name, f"its validator {text!r} is neither an expression nor one of {known}")
+    return ANNOTATIONS[found[1]], Decimal(found[2] or 0)
+
+
+def _annotated(name: str, text: str, value: ParamValue) -> bool:
+    holds, bound = _annotation(name, text)
+    return holds(value, bound)
+
+
+def _program_names(name: str, text: str, sel: Sel) -> tuple[str, ...]:
+    try:
+        names = sel.names(text)
+    except SelError as error:
+        raise EvaluationFailed(name, error) from error
+    last = name.rpartition(".")[2]
+    if unknown := [other for other in names if other not in ("value", last)]:
+        raise BadDefinition(name, f"its validator refers to {unknown[0]!r}, and may only refer to 'value' and {last!r}")
+    return names
+
+
+def _expressed(name: str, text: str, value: ParamValue, sel: Sel) -> bool:
+    names = _program_names(name, text, sel)
+    try:
+        result = sel.evaluate(text, dict.fromkeys(names, value))
+    except SelError as error:
+        raise EvaluationFailed(name, error) from error
+    if result.type != "BOOLEAN":
+        wrong = TypeMismatch(f"Expected BOOLEAN from the validator, but found {result.type}").located(text)
+        raise EvaluationFailed(name, wrong)
+    return bool(result.value)
