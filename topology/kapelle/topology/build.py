@@ -65,6 +65,7 @@ class Topology:
         self._check_names()
         self._check_partitions()
         self._check_writers()
+        self._check_topics()
 
     def topic(self, stream: Stream) -> str:
         return f"{self.prefix}.{stream.name}"
@@ -84,7 +85,7 @@ class Topology:
         return f"{self.prefix}.{SCHEMAS}"
 
     def partitions(self, stream: Stream) -> int:
-        return stream.partitions or self.partitions_default
+        return self.partitions_default if stream.partitions is None else stream.partitions
 
     def processor_partitions(self, processor: str) -> int:
         """How many partitions a processor has: those of its inputs, which agree."""
@@ -103,9 +104,8 @@ class Topology:
 
     def topics(self) -> list[Topic]:
         """Every topic that this topology needs, in a readable order."""
-        found = [Topic(self.topic(s), self.partitions(s), s.keep) for s in self.streams.values()]
-        for name in self.processors:
-            found.append(Topic(self.changelog(name), self.processor_partitions(name), Keep.LATEST))
+        found = [Topic(self.topic(s), self.partitions(s), s.keep) for s in self.streams.values() if s != DEAD_LETTERS]
+        found += [Topic(self.changelog(p), self.processor_partitions(p), Keep.LATEST) for p in self.processors]
         found.append(Topic(self.dead_letters, 1, DEAD_LETTERS.keep))
         found.append(Topic(self.schemas, 1, Keep.LATEST))
         return found
@@ -143,6 +143,11 @@ class Topology:
                     f"but {', '.join(sorted(others))} write to it too"
                 )
 
+    def _check_topics(self) -> None:
+        names = [t.name for t in self.topics()]
+        for name in sorted({n for n in names if names.count(n) > 1}):
+            raise BadTopology(f"Expected {name!r} to be one topic, but a stream has the name of a topic of ours")
+
 
 def _checked(processors: Iterable[Processor[Any]]) -> Sequence[Processor[Any]]:
     found = tuple(processors)
@@ -151,6 +156,9 @@ def _checked(processors: Iterable[Processor[Any]]) -> Sequence[Processor[Any]]:
         raise BadTopology(f"Expected each processor once, but found {', '.join(sorted(names))}")
     for processor in found:
         processor.check()
+        inputs = [s.name for s in processor.inputs]
+        for name in sorted({n for n in inputs if inputs.count(n) > 1}):
+            raise BadTopology(f"Expected {processor.name!r} to read {name!r} once, but it is among its inputs twice")
     return found
 
 
