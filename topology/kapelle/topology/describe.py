@@ -1,9 +1,9 @@
 """A topology in words, as a graph and as data: pure functions, for people, documents and programs.
 
-    described = describe(topology)
-    as_text(described)         a page to read
-    as_mermaid(described)      a flowchart that GitHub and most documentation tools draw
-    as_data(described)         what JSON can hold
+described = describe(topology)
+as_text(described)         a page to read
+as_mermaid(described)      a flowchart that GitHub and most documentation tools draw
+as_data(described)         what JSON can hold
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -151,7 +151,9 @@ def _role(topology: Topology, name: str) -> Role:
 def as_text(described: Description) -> str:
     """A page: the processors, then the streams, then what every topology has."""
     counted = f"{_count(described.processors, 'processor')}, {_count(described.streams, 'stream')}"
-    blocks = [[f"topology {described.prefix}: {counted}, {described.partitions} partitions unless a stream says otherwise"]]
+    blocks = [
+        [f"topology {described.prefix}: {counted}, {described.partitions} partitions unless a stream says otherwise"]
+    ]
     blocks += [list(_processor_lines(p)) for p in described.processors]
     blocks += [list(_stream_lines(s)) for s in described.streams]
     blocks.append(["besides", _line("dead letters", [described.dead_letters]), _line("schemas", [described.schemas])])

@@ -1,8 +1,8 @@
 """The page that names the product's processors. What is not listed here does not run.
 
-To add a processor: write it as a module of `kapelle.processors`, import it here and put it into `PROCESSORS`. Its streams
-need no list of their own: they are found from the processors. `kapelle topology` then shows it with all that follows from
-it (topics, group, changelog), and `kapelle topics plan` what Kafka lacks for it.
+To add a processor: write it as a module of `kapelle.processors`, import it here and put it into `PROCESSORS`. Its
+streams need no list of their own: they are found from the processors. `kapelle topology` then shows it with all that
+follows from it (topics, group, changelog), and `kapelle topics plan` what Kafka lacks for it.
 """
 
 from typing import Any, Final

@@ -1,0 +1,83 @@
+"""The topology that --app names: MODULE:ATTRIBUTE, where the attribute is a Topology or a function that gives one."""
+
+import importlib
+import inspect
+import re
+import sys
+from functools import reduce
+from pathlib import Path
+from typing import Any, Final
+
+from kapelle.cli.errors import AppFailed, AppMissing, BadReference, NotATopology, with_line
+from kapelle.processors.errors import ProcessorError
+from kapelle.topology.build import Topology
+from kapelle.topology.errors import TopologyError
+
+DEFAULT_APP: Final = "kapelle.topology.page:topology"
+
+_REFERENCE: Final = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*(?:\.[^\W\d]\w*)*)")
+
+
+def load_topology(reference: str, *, prefix: str | None = None, partitions: int | None = None) -> Topology:
+    """Import and, if it is a function, call what is named, with those of the options that were given."""
+    matched = _REFERENCE.fullmatch(reference)
+    if matched is None:
+        raise BadReference(f"Expected --app MODULE:ATTRIBUTE such as {DEFAULT_APP}, but found {reference!r}")
+    module, attribute = matched.groups()
+    found = _attribute(_module(module), module, attribute)
+    asked = {name: value for name, value in (("prefix", prefix), ("partitions", partitions)) if value is not None}
+    made = found if isinstance(found, Topology) else _called(found, reference, asked)
+    if isinstance(found, Topology) and asked:
+        raise NotATopology(
+            f"Expected {reference} to be a function, because {_flags(asked)} was given, but it is a Topology: "
+            "it has its prefix and partitions already"
+        )
+    return made
+
+
+def _module(name: str) -> Any:
+    here = str(Path.cwd())
+    if here not in sys.path:  # an installed command does not have the current folder on its path, and `python -m` does
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise AppFailed(f"Module {name} could not be imported: {with_line(error)}") from error
+        raise AppMissing(f"Expected a module {name}, but there is no {error.name} in {here} or installed") from error
+    except (TopologyError, ProcessorError):
+        raise  # they say what is wrong with the topology
+    except Exception as error:
+        raise AppFailed(f"Module {name} could not be imported: {with_line(error)}") from error
+
+
+def _attribute(module: Any, name: str, attribute: str) -> Any:
+    try:
+        return reduce(getattr, attribute.split("."), module)
+    except AttributeError as error:
+        raise AppMissing(f"Expected {attribute!r} in module {name} ({module.__file__}), but it is not there") from error
+
+
+def _called(found: Any, reference: str, asked: dict[str, Any]) -> Topology:
+    if not callable(found):
+        raise NotATopology(
+            f"Expected {reference} to be a Topology or a function that gives one, but found {type(found).__name__}"
+        )
+    try:
+        inspect.signature(found).bind(**asked)
+    except (TypeError, ValueError) as error:
+        given = f"with {_flags(asked)}" if asked else "without arguments"
+        raise NotATopology(f"Expected to call {reference} {given}, but it cannot be called so: {error}") from error
+    try:
+        made = found(**asked)
+    except (TopologyError, ProcessorError):
+        raise
+    except Exception as error:
+        raise AppFailed(f"{reference} raised {with_line(error)}") from error
+    if not isinstance(made, Topology):
+        raise NotATopology(f"Expected {reference} to give a Topology, but it gave {type(made).__name__}")
+    return made
+
+
+def _flags(asked: dict[str, Any]) -> str:
+    return " and ".join(f"--{name}" for name in asked)

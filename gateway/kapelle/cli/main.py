@@ -1,0 +1,87 @@
+"""The kapelle command: its groups, and the one place where errors become a paragraph and an exit code."""
+
+import importlib
+import importlib.metadata
+import importlib.util
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from kapelle.cli import dead_letters, output, processors, topics, topology
+from kapelle.cli.errors import MEANINGS, exit_code, paragraph
+
+
+class Commands(TyperGroup):
+    """Turns whatever a command raises into what the operator needs: a reason and a code, and no traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (typer.TyperException, typer.Exit, typer.Abort, BrokenPipeError):
+            raise  # Typer's own: it has the words and codes for them
+        except Exception as error:
+            if ctx.params.get("debug"):
+                raise
+            output.error(paragraph(error))
+            raise typer.Exit(exit_code(error)) from error
+
+
+HELP = """A workflow orchestrator that lives in Kafka.
+
+Data goes to stdout, everything said about it to stderr.
+
+\b
+Examples:
+  kapelle topology
+  kapelle topics plan --bootstrap-servers 127.0.0.1:9092
+  kapelle processors run --bootstrap-servers 127.0.0.1:9092 --state-dir state
+
+\b
+Exit codes:
+"""
+HELP += "".join(f"  {code.value}  {meaning}\n" for code, meaning in MEANINGS.items())
+
+cli = typer.Typer(
+    name="kapelle",
+    cls=Commands,
+    help=HELP,
+    no_args_is_help=True,
+    rich_markup_mode=None,  # panels squeeze the options into a third of a terminal
+    pretty_exceptions_enable=False,  # they print local variables, and those may hold secrets
+)
+app = cli  # the name that documentation tests and Typer's own tools look for
+
+cli.command("topology")(topology.topology)
+cli.add_typer(topics.group, name="topics")
+cli.add_typer(processors.group, name="processors")
+cli.add_typer(dead_letters.group, name="dead-letters")
+if importlib.util.find_spec("kapelle.cli.sel"):
+    cli.add_typer(importlib.import_module("kapelle.cli.sel").app, name="sel")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        output.data(f"kapelle {importlib.metadata.version('kapelle')}")
+        raise typer.Exit
+
+
+@cli.callback(help=HELP)
+def root(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and end.", callback=_version, is_eager=True)
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """A workflow orchestrator that lives in Kafka."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line."""
+    cli(arguments, prog_name="kapelle")
+
+
+if __name__ == "__main__":
+    main()

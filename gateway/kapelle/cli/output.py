@@ -1,0 +1,34 @@
+"""Where words go: data to stdout, as it is; everything said about it to stderr."""
+
+import sys
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+
+def data(text: str) -> None:
+    """The answer itself."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    sys.stdout.flush()
+
+
+def json(value: Any) -> None:
+    """The answer as JSON, indented: people read it too."""
+    data(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def say(text: str, style: str = "dim") -> None:
+    """A remark on the answer."""
+    _stderr().print(Text(text, style), soft_wrap=True)
+
+
+def error(text: str) -> None:
+    """Why there is no answer: one paragraph."""
+    _stderr().print(Text.assemble(("error: ", "bold red"), text), soft_wrap=True)
+
+
+def _stderr() -> Console:
+    # Made when it is needed: tests and shells put other files in place of stderr.
+    return Console(stderr=True, highlight=False)

@@ -1,0 +1,53 @@
+"""When no broker answers: ask librdkafka why, because a time-out alone does not help anyone."""
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from kapelle.cli.errors import BadClientSetting, Unreachable, broker_is_away
+from kapelle.topology.errors import BrokerRefused, CycleAborted, ProducerLost
+from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.translate import REFUSED
+
+ASK_S: Final = 1.5
+SLICE_S: Final = 0.05
+
+_AFTERTHOUGHT: Final = re.compile(r" \(after [^)]*\)|: Local: [A-Z][\w ]+$")
+
+
+@contextmanager
+def reaching(settings: KafkaSettings) -> Iterator[None]:
+    """What is done here needs a broker: say why if there is none, and which setting librdkafka does not take."""
+    try:
+        yield
+    except (CycleAborted, ProducerLost, KafkaException) as error:
+        found = error.args[0]
+        if isinstance(found, KafkaError) and found.code() == KafkaError._INVALID_ARG:
+            raise BadClientSetting(f"Expected settings that librdkafka takes, but it says: {found.str()}") from error
+        if not broker_is_away(error):
+            raise
+        said = why(settings)
+        reason = _AFTERTHOUGHT.sub("", said.str()) if said else str(error)
+        if said is not None and said.code() in REFUSED:
+            raise BrokerRefused(f"The broker at {settings.bootstrap_servers} refused: {reason}") from error
+        raise Unreachable(
+            f"Expected Kafka at {settings.bootstrap_servers}, but no broker answered within "
+            f"{settings.request_timeout_s:g} s: {reason}"
+        ) from error
+
+
+def why(settings: KafkaSettings) -> KafkaError | None:
+    """What goes wrong when one tries to connect, if librdkafka can tell."""
+    said: list[KafkaError] = []
+    config: dict[str, Any] = {**settings.admin(), "error_cb": said.append}
+    admin = AdminClient(config)
+    until = time.monotonic() + ASK_S
+    while not said and time.monotonic() < until:
+        admin.poll(SLICE_S)
+    # "All brokers are down" follows from the reason, and tells less.
+    return next((e for e in said if e.code() != KafkaError._ALL_BROKERS_DOWN), None)

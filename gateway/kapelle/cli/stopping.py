@@ -1,0 +1,67 @@
+"""Being told to stop: SIGTERM and SIGINT, heard at once, and a limit to how long leaving may take.
+
+A signal handler of Python's runs only between two of its own instructions; a process that waits for a broker that is
+away would not hear it for many seconds. So a thread waits for the signals. When leaving in good order takes too long,
+it ends the process: that is no worse than a crash, and nothing is lost in a crash.
+"""
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from kapelle.cli.errors import ExitCode
+
+STOP_S: Final = 4.5  # five seconds, less the time to end
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+_log = logging.getLogger("kapelle.run")
+
+
+class Stopping:
+    """Whether we have been told to stop."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+        self._left = threading.Event()
+        self._released = threading.Event()
+
+    @property
+    def asked(self) -> bool:
+        return self._asked.is_set()
+
+    def wait(self) -> None:
+        """Wait for a signal, then for the end of the work, but not for ever."""
+        number = signal.sigwait(SIGNALS)
+        if not self._left.is_set():
+            _log.info("stopping on %s", signal.Signals(number).name)
+            self._asked.set()
+            if not self._left.wait(STOP_S):
+                _log.error("ended before leaving in good order: nothing is lost", extra={"fields": {"after_s": STOP_S}})
+                os._exit(ExitCode.FAILURE)
+        self._released.wait()
+
+    def done(self, waiter: threading.Thread) -> None:
+        """The work is done: let the waiting thread go. It lives until released, so the signal finds it."""
+        self._left.set()
+        if waiter.ident is not None:
+            signal.pthread_kill(waiter.ident, SIGNALS[0])
+        self._released.set()
+        waiter.join()
+
+
+@contextmanager
+def stopping() -> Iterator[Stopping]:
+    """Hear signals within this block. Enter it before any other thread starts: threads inherit what is blocked."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    heard = Stopping()
+    waiter = threading.Thread(target=heard.wait, name="kapelle-signals", daemon=True)
+    waiter.start()
+    try:
+        yield heard
+    finally:
+        heard.done(waiter)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)

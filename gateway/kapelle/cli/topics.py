@@ -1,0 +1,178 @@
+"""`kapelle topics`: what Kafka lacks for a topology, and mending it."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+import typer
+
+from kapelle.cli import output
+from kapelle.cli.errors import TopicsWrong
+from kapelle.cli.loading import DEFAULT_APP
+from kapelle.cli.options import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
+from kapelle.cli.reach import reaching
+from kapelle.topology.kafka.topics import Change, Do, Topics
+
+REPLICATION_DEFAULT = -1  # the broker's own default
+
+group = typer.Typer(name="topics", help="Plan, make and verify the topics of a topology.", no_args_is_help=True)
+
+
+class Form(StrEnum):
+    """How changes are shown."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+FormOption = Annotated[Form, typer.Option("-o", "--output", help="Lines to read, or data.")]
+Replication = Annotated[
+    int,
+    typer.Option(
+        "--replication", metavar="N", min=-1, max=1_000, help="Replicas of new topics; -1 leaves it to the broker."
+    ),
+]
+
+
+@group.command()
+def plan(
+    *,
+    servers: Servers = None,
+    app: App = DEFAULT_APP,
+    prefix: Prefix = None,
+    partitions: Partitions = None,
+    config: Config = None,
+    extra: Extra = None,
+    timeout_s: Timeout = TIMEOUT_S,
+    form: FormOption = Form.TEXT,
+) -> None:
+    """Show what `apply` would do. Changes nothing.
+
+    \b
+    Examples:
+      kapelle topics plan --bootstrap-servers 127.0.0.1:9092
+      kapelle topics plan --config client.properties -o json
+    """
+    target = Target(
+        servers=servers,
+        app=app,
+        prefix=prefix,
+        partitions=partitions,
+        config=config,
+        extra=extra or (),
+        timeout_s=timeout_s,
+    )
+    changes = planned(target)
+    _show(changes, form)
+    if not changes:
+        output.say("the topics are as they must be")
+    elif _mendable(changes):
+        output.say(f"to do it: {target.command('topics', 'apply')}")
+
+
+@group.command()
+def apply(
+    *,
+    servers: Servers = None,
+    app: App = DEFAULT_APP,
+    prefix: Prefix = None,
+    partitions: Partitions = None,
+    replication: Replication = REPLICATION_DEFAULT,
+    config: Config = None,
+    extra: Extra = None,
+    timeout_s: Timeout = TIMEOUT_S,
+    form: FormOption = Form.TEXT,
+) -> None:
+    """Create what is missing and configure what differs. Deletes nothing and never changes partitions.
+
+    Ends with code 4 if something is left that only you can decide. Doing it again does no harm.
+
+    \b
+    Examples:
+      kapelle topics apply --bootstrap-servers 127.0.0.1:9092
+      kapelle topics apply --bootstrap-servers kafka-1:9092,kafka-2:9092 --replication 3 --partitions 48
+    """
+    target = Target(
+        servers=servers,
+        app=app,
+        prefix=prefix,
+        partitions=partitions,
+        config=config,
+        extra=extra or (),
+        timeout_s=timeout_s,
+    )
+    before = planned(target)
+    settings = target.kafka()
+    with reaching(settings):
+        left = Topics(target.topology(), settings, replication=replication).apply()
+    done = [change for change in before if change not in left]
+    _show(done, form)
+    output.say(f"{len(done)} topics mended" if done else "nothing to do")
+    if left:
+        raise wrong(left, target)
+
+
+@group.command()
+def verify(
+    *,
+    servers: Servers = None,
+    app: App = DEFAULT_APP,
+    prefix: Prefix = None,
+    partitions: Partitions = None,
+    config: Config = None,
+    extra: Extra = None,
+    timeout_s: Timeout = TIMEOUT_S,
+) -> None:
+    """Check that the topics are as the topology needs them. Ends with code 4 if they are not.
+
+    `kapelle processors run` does the same before it starts.
+
+    \b
+    Examples:
+      kapelle topics verify --bootstrap-servers 127.0.0.1:9092
+      kapelle topics verify --config client.properties --prefix staging
+    """
+    target = Target(
+        servers=servers,
+        app=app,
+        prefix=prefix,
+        partitions=partitions,
+        config=config,
+        extra=extra or (),
+        timeout_s=timeout_s,
+    )
+    changes = planned(target)
+    if changes:
+        raise wrong(changes, target)
+    output.say("the topics are as they must be")
+
+
+def planned(target: Target) -> list[Change]:
+    """What differs between the topology and the cluster."""
+    topology, settings = target.topology(), target.kafka()
+    with reaching(settings):
+        return Topics(topology, settings).plan()
+
+
+def wrong(changes: Sequence[Change], target: Target) -> TopicsWrong:
+    """The refusal, with the command that mends it, as far as a command can."""
+    lines = "\n".join(f"  {change}" for change in changes)
+    mend = f"\nTo mend it: {target.command('topics', 'apply')}" if _mendable(changes) else ""
+    there = {change.found for change in changes if change.do is Do.MIGRATE}
+    if len(there) == 1 and target.partitions is not None:
+        as_it_is = msgspec.structs.replace(target, partitions=int(there.pop()))
+        mend += f"\nTo use what is there: {as_it_is.command('topics', 'verify')}"
+    return TopicsWrong(f"Expected the topics of this topology, but found:\n{lines}{mend}")
+
+
+def _mendable(changes: Sequence[Change]) -> bool:
+    return any(change.do is not Do.MIGRATE for change in changes)
+
+
+def _show(changes: Sequence[Change], form: Form) -> None:
+    if form is Form.JSON:
+        output.json(list(changes))
+        return
+    for change in changes:
+        output.data(f"{change.do.value:9}  {change}")
