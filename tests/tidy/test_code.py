@@ -9,7 +9,7 @@ from tests.tidy.files import is_generated, name_of, parsed, python_files
 MODULE_LINES_MAX = 500
 TEST_MODULE_LINES_MAX = 800
 FUNCTION_LINES_MAX = 70
-TEST_NAME_WORDS_MIN = 4
+TEST_NAME_WORDS_MIN = 3
 
 SKIPPING = {"skip", "skipif", "importorskip", "xfail"}
 # Where things take time: a broker, processes, or the waiting that is the subject itself.
