@@ -38,14 +38,15 @@ def dead_letter(
     """The letter for a record that failed at a stage."""
     stage, error = failure
     cause = error.__cause__ or error
-    reason = str(error)[:REASON_CHARS_MAX]
+    reason = str(error)[:REASON_CHARS_MAX].encode(errors="replace").decode()
     size = len(at.value or b"") + len(at.key or b"")
     if size > record_bytes_max:
         reason += f" (the record of {size} bytes is left at its coordinates)"
         at = msgspec.structs.replace(at, key=None, value=None)
-    if sum(len(name) + len(content) for name, content in at.headers) > HEADER_BYTES_MAX:
+    headers = tuple(Header(name=name, value=content or b"") for name, content in at.headers)
+    if sum(len(h.to_avro()) for h in headers) > HEADER_BYTES_MAX:
         reason += " (the headers are left at its coordinates)"
-        at = msgspec.structs.replace(at, headers=())
+        headers = ()
     return DeadLetter(
         processor=processor,
         stage=stage,
@@ -56,6 +57,6 @@ def dead_letter(
         offset=at.offset,
         key=at.key,
         value=at.value,
-        headers=tuple(Header(name=name, value=content) for name, content in at.headers),
+        headers=headers,
         at_ms=now_ms,
     )

@@ -15,11 +15,14 @@
 
     FoldError
     ├── HandlerFailed              `decide` or `apply` raised: a bug in a processor
+    ├── KeyTooLarge                a key beyond the limit, read or written
     ├── TimerNotSettled            a due timer was decided on and is still due
     └── UnexpectedType             a record of a type that its stream does not carry
 
 Broker errors become one of the two runtime meanings in `kafka/translate.py`, and nowhere else.
 """
+
+from kapelle.topology.log import KEY_BYTES_MAX
 
 
 class TopologyError(Exception):
@@ -81,6 +84,13 @@ class HandlerFailed(FoldError):
         super().__init__(f"{handler} of processor {processor!r} raised {type(cause).__name__}: {cause}")
         self.processor = processor
         self.handler = handler
+
+
+class KeyTooLarge(FoldError):
+    """A key of more bytes than a key may have."""
+
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(f"Expected a key of at most {KEY_BYTES_MAX} bytes, but found {size_bytes}")
 
 
 class TimerNotSettled(FoldError):

@@ -15,14 +15,24 @@ from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec
 from kapelle.schemas.contracts import Stage
 from kapelle.schemas.errors import SchemaError
+from kapelle.schemas.headers import trace_of
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.deadletters import NOWHERE, Coordinates, dead_letter, letter_bytes_max
 from kapelle.topology.delivery import Delivery
-from kapelle.topology.errors import ApplyFailed, FoldError, HandlerFailed, TimerNotSettled, UnexpectedType
-from kapelle.topology.log import Headers, Log, Out, Place, Record
+from kapelle.topology.errors import (
+    ApplyFailed,
+    FoldError,
+    HandlerFailed,
+    KeyTooLarge,
+    TimerNotSettled,
+    UnexpectedType,
+)
+from kapelle.topology.log import KEY_BYTES_MAX, Headers, Log, Out, Place, Record
 from kapelle.topology.metrics import Counters
 from kapelle.topology.settings import OnBug
 from kapelle.topology.shard import Shard
+
+TRACE_BYTES_MAX = 512
 
 
 class Root:
@@ -37,7 +47,8 @@ class Root:
 
 # A message that is not a record: a timer, or a command and the topic that it skips.
 Entry = tuple[Shard, Message[Any], Root, str | None]
-Source = tuple[Place, Record] | str | None  # what a message came from: a record, a command that skips a topic, or a timer
+# What a message came from: a record, a command that skips a topic, or a timer.
+Source = tuple[Place, Record] | str | None
 
 
 class Fold:
@@ -52,8 +63,8 @@ class Fold:
         self._log = log
         self._delivery = delivery
         self._counters = counters
-        self._outputs: dict[str, dict[str, tuple[str, int]]] = {
-            p.name: {s.name: (topology.topic(s), topology.partitions(s)) for s in p.outputs}
+        self._outputs: dict[str, dict[str, tuple[str, int, tuple[type, ...]]]] = {
+            p.name: {s.name: (topology.topic(s), topology.partitions(s), s.contracts) for s in p.outputs}
             for p in topology.processors.values()
         }
         self.on_bug = OnBug.STOP
@@ -78,7 +89,9 @@ class Fold:
             key, data, headers = record.key, record.value, record.headers
             if key is None or data is None:
                 what = "key" if key is None else "value"
-                self._undecodable(shard, (place, record), FoldError(f"Expected a key and a value, but the {what} is null"))
+                self._undecodable(
+                    shard, (place, record), FoldError(f"Expected a key and a value, but the {what} is null")
+                )
                 continue
             try:
                 value = decode(data)
@@ -88,6 +101,9 @@ class Fold:
                 continue
             except UnicodeDecodeError:
                 self._undecodable(shard, (place, record), FoldError(f"Expected a UTF-8 key, but found {key[:64]!r}"))
+                continue
+            if len(key) > KEY_BYTES_MAX:
+                self._undecodable(shard, (place, record), KeyTooLarge(len(key)))
                 continue
             if type(value) not in deciders:
                 expected = sorted(t.__name__ for t in deciders if t is not TimerDue)
@@ -135,7 +151,7 @@ class Fold:
                 else:
                     sent = Message(effect.key, effect.value, id, message.trace)
                     self._send(shard, effect.stream, sent, (outs, direct, root))
-        except (SchemaError, BadDeclaration) as error:
+        except Exception as error:  # noqa: BLE001 - as above: the effects are what that code made of them
             self._bug(shard, message, source, (Stage.ENCODE, error))
             return
         for event in events:
@@ -156,7 +172,7 @@ class Fold:
     ) -> None:
         """A message to another key: to the queue if it may be delivered within the cycle, else to its topic."""
         outs, direct, root = into
-        place = self._place(shard, stream, message.key)
+        place = self._place(shard, stream, message)
         target = self._delivery.target(place)
         if target is not None:
             direct.append((target, message, root, place.topic))
@@ -229,20 +245,25 @@ class Fold:
         )
         headers = shard.forms[type(letter)].make(f"{at.id}#dead", self.time, None)
         place = Place(self._topology.dead_letters, 0)
-        self.outs.append((place, at.key or b"", self._letters.encode(letter), headers))
+        key = at.key if at.key is not None and len(at.key) <= KEY_BYTES_MAX else b""
+        self.outs.append((place, key, self._letters.encode(letter), headers))
         self._counters.dead_letters += 1
 
-    def _place(self, shard: Shard, stream: Stream, key: str) -> Place:
+    def _place(self, shard: Shard, stream: Stream, message: Message[Any]) -> Place:
         try:
-            topic, partitions = self._outputs[shard.processor.name][stream.name]
+            topic, partitions, contracts = self._outputs[shard.processor.name][stream.name]
         except KeyError:
             raise BadDeclaration(f"{stream.name!r} is not an output of {shard.processor.name!r}") from None
-        return Place(topic, partition_of(key, partitions))
+        if type(message.value) not in contracts:
+            raise BadDeclaration(f"{type(message.value).__name__} is not on the stream {stream.name!r}")
+        if (size_bytes := len(message.key.encode())) > KEY_BYTES_MAX:
+            raise KeyTooLarge(size_bytes)
+        return Place(topic, partition_of(message.key, partitions))
 
 
 def _trace(headers: Headers) -> str | None:
-    """The trace context to pass on, whatever it says."""
+    """The trace context to pass on, if it is one: a lost trace must not lose a record, nor a long one blow it up."""
     for name, content in headers:
         if name == "traceparent":
-            return content.decode("ascii", "replace")
+            return trace_of(((name, content),)) if content is None or len(content) <= TRACE_BYTES_MAX else None
     return None

@@ -11,6 +11,8 @@ import msgspec
 
 Headers = Sequence[tuple[str, bytes]]
 
+KEY_BYTES_MAX = 32 * 1024  # outputs, ids and letters repeat a key, and each must still fit where its value fits
+
 
 class Place(NamedTuple):
     """A partition of a topic."""
