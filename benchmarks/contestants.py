@@ -29,6 +29,14 @@ def commands(protocol: str) -> dict[str, Command]:
     }
 
 
+def prepare(name: str) -> None:
+    """Have what this runtime needs, before anything is timed."""
+    if name == "kafka_streams":
+        environment.kafka_streams()
+    elif name in ("quix", "faust"):
+        environment.python()
+
+
 def route(name: str) -> Route:
     return ROUTES.get(name, COUNTING)
 

@@ -231,6 +231,8 @@ def main(argv: Sequence[str]) -> int:
     options = parsed(argv)
     figures: dict[str, Any] = {"benchmark": "spine", "quick": options.quick, "protocol": options.protocol}
     with open_broker() as broker:
+        for name in options.peers:
+            contestants.prepare(name)
         sizes = QUICK if options.quick else FULL
         spine = Spine(broker.bootstrap_servers, sizes, protocol=options.protocol, peers=options.peers)
         figures |= spine.measure(options.only)
