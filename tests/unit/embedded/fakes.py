@@ -51,8 +51,8 @@ class LogCase:
 
     def taken(self, records_max: int = 100) -> list[tuple[int, int, str]]:
         """(partition, offset, value) of what the log brings."""
-        records = self.log.take(records_max, 0).records
-        return [(r.partition, r.offset, (r.value or b"").decode()) for r in records]
+        runs = self.log.take(records_max, 0).runs
+        return [(run.place.partition, r.offset, (r.value or b"").decode()) for run in runs for r in run.records]
 
     def read(self, place: Place, offset: int = 0, limit: int = 100) -> list[tuple[int, str]]:
         return [(r.offset, (r.value or b"").decode()) for r in self.log.read(place, offset, limit)]

@@ -19,7 +19,7 @@ from kapelle.topology.embedded.errors import UnknownPlace
 from kapelle.topology.embedded.inbox import Inbox, Letter, Position
 from kapelle.topology.embedded.layout import offset_key, offset_row, open_directory, stored_offset
 from kapelle.topology.embedded.partitions import LogRecord, Partition, Reader, partitions_of
-from kapelle.topology.log import Listener, Out, Place, Row, Taken
+from kapelle.topology.log import Listener, Out, Place, Row, Run, Taken
 from kapelle.topology.tables import Batch, Store
 
 TAKE_BYTES_MAX: Final = 16 * 1024 * 1024  # what one look at the log may bring into memory, give or take a chunk
@@ -139,15 +139,15 @@ class EmbeddedLog:
     def _deliver(self, records_max: int) -> Taken:
         """The next records of those who lag, shared out evenly."""
         taken = Taken([], [])
-        left_bytes = TAKE_BYTES_MAX
+        left_bytes, room = TAKE_BYTES_MAX, records_max
         lagging = self._order(list(self._lagging))
         for number, reader in enumerate(lagging):
-            room = records_max - len(taken.records)
             share = -(-room // (len(lagging) - number))
             while share > 0 and left_bytes > 0 and reader.lags:
                 records, size_bytes = reader.read(share)
-                taken.records.extend(records)
+                taken.runs.append(Run(reader.processor, reader.partition.place, records))
                 share -= len(records)
+                room -= len(records)
                 left_bytes -= size_bytes
             del self._lagging[reader]
             if reader.lags:
@@ -236,9 +236,9 @@ class EmbeddedLog:
         self._written(counts, committed=committed)
 
     def flush(self) -> None:
-        """Write what was published and no cycle has taken along."""
-        self._refuse(Transaction.OPEN, Transaction.COMMITTED)
-        if self._letters:
+        """Write what was published and no cycle has taken along. While one is to be given up, that must wait."""
+        self._refuse(Transaction.COMMITTED)
+        if self._letters and self._transaction is Transaction.NONE:
             self.write(Batch())
 
     def drain(self) -> None:

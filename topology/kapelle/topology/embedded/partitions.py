@@ -122,10 +122,9 @@ class Reader:
 
     def _records(self, entries: list[Entry], entries_at: int, limit: int) -> list[Record]:
         """The entries from the position on, as records."""
-        processor, (topic, number) = self.processor, self.partition.place
         begin = self.position - entries_at
         found = [
-            Record(processor, topic, number, offset, key, value, headers)
+            Record(offset, key, value, headers)
             for offset, (key, value, headers) in enumerate(entries[begin : begin + limit], self.position)
         ]
         self.position += len(found)

@@ -55,6 +55,9 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True):
 class EmbeddedRuntime:
     """A topology over one directory, or over a store that is given. Close it, or use it as a context manager."""
 
+    log_type: type[EmbeddedLog] = EmbeddedLog  # the simulation has others, to see that it notices
+    member_type: type[Member] = Member
+
     def __init__(
         self,
         topology: Topology,
@@ -76,9 +79,9 @@ class EmbeddedRuntime:
             limits = msgspec.structs.replace(settings.member.limits, tombstone_ms=NEVER_MS)
             self._codec = Codec(topology.catalog(), record_bytes_max=limits.record_bytes_max)
             self._inbox = Inbox(settings.inbox)
-            self.log = EmbeddedLog(topology, self._store, inbox=self._inbox, clock=clock, sync=settings.sync)
+            self.log = self.log_type(topology, self._store, inbox=self._inbox, clock=clock, sync=settings.sync)
             member = msgspec.structs.replace(settings.member, limits=limits)
-            self.member = Member(topology, self.log, self.log, settings=member, clock=clock, crash=crash)
+            self.member = self.member_type(topology, self.log, self.log, settings=member, clock=clock, crash=crash)
         except BaseException:
             self._store.close()
             raise
