@@ -37,7 +37,6 @@ def dead_letter(
 ) -> DeadLetter:
     """The letter for a record that failed at a stage."""
     stage, error = failure
-    cause = error.__cause__ or error
     reason = str(error)[:REASON_CHARS_MAX].encode(errors="replace").decode()
     size = len(at.value or b"") + len(at.key or b"")
     if size > record_bytes_max:
@@ -51,7 +50,7 @@ def dead_letter(
         processor=processor,
         stage=stage,
         reason=reason,
-        error=type(cause).__name__,
+        error=type(error).__name__,
         topic=at.place.topic,
         partition=at.place.partition,
         offset=at.offset,

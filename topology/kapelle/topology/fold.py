@@ -31,8 +31,11 @@ from kapelle.topology.log import KEY_BYTES_MAX, Headers, Log, Out, Place, Record
 from kapelle.topology.metrics import Counters
 from kapelle.topology.settings import OnBug
 from kapelle.topology.shard import Shard
+from kapelle.topology.tables import RowCorrupt, RowVersionUnknown, StoreError
 
 TRACE_BYTES_MAX = 512
+# Raised through handlers, but by the disk below the tables: no message must be put aside for it.
+NOT_THE_PROCESSORS = (StoreError, RowCorrupt, RowVersionUnknown)
 
 
 class Root:
@@ -117,6 +120,8 @@ class Fold:
     def entry(self, entry: Entry) -> None:
         """Fold a message of the queue."""
         shard, message, root, topic = entry
+        if topic is None and not _still_due(shard, message):
+            return  # what was folded before it has cancelled the timer, or moved it
         self.touched.add(shard)
         self._message(shard, message, root, topic)
 
@@ -124,15 +129,17 @@ class Fold:
         """Decide on a message and carry it out. This is the path that every message takes: it is kept short."""
         if self.poisoned and (shard.processor.name, message.id) in self.poisoned:
             reason = FoldError(self.poisoned[shard.processor.name, message.id])
-            self._put_aside(shard, self._coordinates(shard, message, source), (Stage.APPLY, reason))
+            self._give_up(shard, message, source, (Stage.APPLY, reason))
             return
         try:
             effects = list(shard.deciders[type(message.value)](message, shard.reader, self.now_ms))
+        except NOT_THE_PROCESSORS:
+            raise
         except Exception as error:  # noqa: BLE001 - a processor's own code: the policy says what becomes of it
             self._bug(shard, message, source, (Stage.DECIDE, error))
             return
         if root is None:
-            root = Root(message.id)
+            root = Root(f"{shard.processor.name}/{message.id}")  # others may read the same record
         outs: list[Out] = []
         direct: list[Entry] = []
         events: list[Message[Any]] = []
@@ -157,12 +164,15 @@ class Fold:
         for event in events:
             try:
                 shard.appliers[type(event.value)](event, shard.writer)
+            except NOT_THE_PROCESSORS:
+                raise
             except Exception as error:  # noqa: BLE001 - as above
                 self._apply_failed(shard, message, event, error)
         if type(message.value) is TimerDue:
             self._check_settled(shard, message)
         self.outs += outs
         self._counters.events += len(events)
+        self._counters.sent += len(outs) - len(events)
         if direct:
             self.queue.extend(direct)
             self._counters.delivered += len(direct)
@@ -188,7 +198,11 @@ class Fold:
             place = Place(topic, shard.partition)
             self._delivery.overflowed(place)
             headers = shard.forms[type(message.value)].make(message.id, self.time, message.trace)
-            self.outs.append((place, message.key.encode(), self._encode(message.value), headers))
+            try:
+                self.outs.append((place, message.key.encode(), self._encode(message.value), headers))
+                self._counters.sent += 1
+            except SchemaError as error:  # it was never encoded, because it skipped its topic
+                self._bug(shard, message, topic, (Stage.ENCODE, error))
             self._counters.delivered -= 1
         self.queue.clear()
 
@@ -196,7 +210,6 @@ class Fold:
         """Send what was made."""
         outs, self.outs = self.outs, []
         self._log.send(outs)
-        self._counters.sent += len(outs)
 
     def forget(self) -> None:
         """Forget what is not committed."""
@@ -215,15 +228,17 @@ class Fold:
         raise ApplyFailed(str(failed)) from error
 
     def _check_settled(self, shard: Shard, message: Message[TimerDue]) -> None:
-        timer = message.value
-        if shard.writer.timers.due_at_ms(message.key, timer.name) == timer.due_at_ms:
-            raise TimerNotSettled(shard.processor.name, message.key, timer.name)
+        if _still_due(shard, message):
+            raise TimerNotSettled(shard.processor.name, message.key, message.value.name)
 
     def _bug(self, shard: Shard, message: Message[Any], source: Source, failure: tuple[Stage, Exception]) -> None:
         stage, error = failure
         if self.on_bug is OnBug.STOP:
             what = f"{stage.lower()} on {type(message.value).__name__} {message.id}"
             raise HandlerFailed(shard.processor.name, what, error) from error
+        self._give_up(shard, message, source, failure)
+
+    def _give_up(self, shard: Shard, message: Message[Any], source: Source, failure: tuple[Stage, Exception]) -> None:
         if type(message.value) is TimerDue:
             # A timer has no record to put aside. It is left as it is, and tried again after the next start.
             shard.parked.add((message.key, message.value.name, message.value.due_at_ms))
@@ -235,8 +250,11 @@ class Fold:
     def _coordinates(self, shard: Shard, message: Message[Any], source: Source) -> Coordinates:
         if isinstance(source, tuple):
             return Coordinates.of(*source)
-        value = None if type(message.value) is TimerDue else self._encode(message.value)
         place = Place(source or shard.changelog.topic, shard.partition)
+        try:
+            value = None if type(message.value) is TimerDue else self._encode(message.value)
+        except SchemaError:
+            value = None  # the letter tells what the message came from; that is all there is
         return Coordinates(place, NOWHERE, message.id, message.key.encode(), value)
 
     def _put_aside(self, shard: Shard, at: Coordinates, failure: tuple[Stage, Exception]) -> None:
@@ -259,6 +277,11 @@ class Fold:
         if (size_bytes := len(message.key.encode())) > KEY_BYTES_MAX:
             raise KeyTooLarge(size_bytes)
         return Place(topic, partition_of(message.key, partitions))
+
+
+def _still_due(shard: Shard, message: Message[TimerDue]) -> bool:
+    due_at_ms: int | None = shard.reader.timers.due_at_ms(message.key, message.value.name)
+    return due_at_ms == message.value.due_at_ms
 
 
 def _trace(headers: Headers) -> str | None:

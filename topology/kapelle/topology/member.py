@@ -196,7 +196,8 @@ class Member:
         else:
             self._runs, self._waiting = self._waiting, []
         for shard in self.shards.values():
-            if shard.active and (shard.state.next_due_at_ms() or now_ms + 1) <= now_ms:
+            due_at_ms = shard.state.next_due_at_ms() if shard.active else None
+            if due_at_ms is not None and due_at_ms <= now_ms:
                 fold.queue.extend(self._due(shard, now_ms))
         return bool(self._runs or fold.queue)
 
@@ -204,7 +205,7 @@ class Member:
         for key, name, due_at_ms in shard.state.due(now_ms, self.limits.timers_max):
             if (key, name, due_at_ms) in shard.parked:
                 continue
-            root = Root(f"{shard}-timer-{due_at_ms}-{key}-{name}")
+            root = Root(f"{shard}-timer-{due_at_ms}-{len(key)}-{key}-{name}")  # the length tells key from name
             self.counters.timers += 1
             yield shard, Message(key, TimerDue(name, due_at_ms), root.id), root, None
 
@@ -225,34 +226,39 @@ class Member:
 
     def _fold_runs(self, until: float) -> list[Run]:
         """Fold the records, a stride at a time. Returns what is left when the cycle is full."""
-        fold = self._fold
+        fold, size = self._fold, self._stride()
         for n, run in enumerate(self._runs):
             shard = self.shards[run.processor, run.place.partition]
-            for at in range(0, len(run.records), STRIDE_RECORDS):
-                stride = run.records[at : at + STRIDE_RECORDS]
+            for at in range(0, len(run.records), size):
+                stride = run.records[at : at + size]
                 fold.records(shard, run.place, stride)
                 self.counters.records += len(stride)
                 fold.flush()
                 if self._full(until):
-                    rest = run.records[at + STRIDE_RECORDS :]
+                    rest = run.records[at + size :]
                     return [run._replace(records=rest)] * bool(rest) + self._runs[n + 1 :]
         return []
 
     def _fold_queue(self, until: float) -> None:
         """Fold timers and commands, and the commands that these send in turn, up to the limit."""
-        fold, queue = self._fold, self._fold.queue
+        fold, queue, size = self._fold, self._fold.queue, self._stride()
         for count in range(1, self.limits.folds_max + 1):
             if not queue:
                 return
             fold.entry(queue.popleft())
-            if count % STRIDE_RECORDS == 0:
+            if count % size == 0:
                 fold.flush()
                 if self._full(until):
                     return
 
+    def _stride(self) -> int:
+        # After an `apply` that failed, one message is committed by itself. So every failure is followed by progress,
+        # and any number of them in one batch ends in letters, not in a stop.
+        return 1 if self._apply_failures else STRIDE_RECORDS
+
     def _full(self, until: float) -> bool:
-        """Whether the cycle has taken its time, or its overlays their memory."""
-        return time.perf_counter() > until or self._overlay_full()
+        """Whether the cycle has taken its time, or its overlays their memory, or must be small."""
+        return time.perf_counter() > until or self._overlay_full() or self._apply_failures > 0
 
     def _overlay_full(self) -> bool:
         return sum(s.state.size_bytes for s in self._fold.touched) > self.limits.overlay_bytes_max

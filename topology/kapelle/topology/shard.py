@@ -76,4 +76,5 @@ class Shard:
     def rewind(self) -> None:
         """Forget what was not committed."""
         self.state.clear()
+        self.parked.clear()  # the letters about them may have been given up with the cycle
         self.active = False
