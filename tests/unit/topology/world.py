@@ -133,13 +133,13 @@ class World:
 
     def step(self, times: int = 1) -> None:
         for _ in range(times):
-            for member in self.members.values():
+            for member in list(self.members.values()):
                 member.step()
 
     def run(self) -> None:
         """Step until there is nothing to do for anyone."""
         for _ in range(STEPS_MAX):
-            busy = [member.step() for member in self.members.values()]
+            busy = [member.step() for member in list(self.members.values())]
             if not any(busy) and all(m.ready for m in self.members.values() if m.shards) and not self._unread():
                 return
         raise AssertionError(f"still busy after {STEPS_MAX} steps")
