@@ -30,7 +30,7 @@ from kapelle.topology.errors import (
 from kapelle.topology.log import KEY_BYTES_MAX, Headers, Log, Out, Place, Record
 from kapelle.topology.metrics import Counters
 from kapelle.topology.settings import OnBug
-from kapelle.topology.shard import Shard
+from kapelle.topology.shard import Forms, Shard
 from kapelle.topology.tables import RowCorrupt, RowVersionUnknown, StoreError
 
 TRACE_BYTES_MAX = 512
@@ -48,8 +48,8 @@ class Root:
         self.count = 0
 
 
-# A message that is not a record: a timer, or a command and the topic that it skips.
-Entry = tuple[Shard, Message[Any], Root, str | None]
+# A message that is not a record: a timer, or a command, the topic that it skips, and how its sender makes headers.
+Entry = tuple[Shard, Message[Any], Root, str | None, Forms]
 # What a message came from: a record, a command that skips a topic, or a timer.
 Source = tuple[Place, Record] | str | None
 
@@ -119,7 +119,7 @@ class Fold:
 
     def entry(self, entry: Entry) -> None:
         """Fold a message of the queue."""
-        shard, message, root, topic = entry
+        shard, message, root, topic, _ = entry
         if topic is None and not _still_due(shard, message):
             return  # what was folded before it has cancelled the timer, or moved it
         self.touched.add(shard)
@@ -185,19 +185,19 @@ class Fold:
         place = self._place(shard, stream, message)
         target = self._delivery.target(place)
         if target is not None:
-            direct.append((target, message, root, place.topic))
+            direct.append((target, message, root, place.topic, shard.forms))
             return
         headers = shard.forms[type(message.value)].make(message.id, self.time, message.trace)
         outs.append((place, message.key.encode(), self._encode(message.value), headers))
 
     def overflow(self) -> None:
         """The cycle is full: commands left in the queue take their topics. Timers are still due and come again."""
-        for shard, message, _, topic in self.queue:
+        for shard, message, _, topic, forms in self.queue:
             if topic is None:
                 continue
             place = Place(topic, shard.partition)
             self._delivery.overflowed(place)
-            headers = shard.forms[type(message.value)].make(message.id, self.time, message.trace)
+            headers = forms[type(message.value)].make(message.id, self.time, message.trace)
             try:
                 self.outs.append((place, message.key.encode(), self._encode(message.value), headers))
                 self._counters.sent += 1

@@ -207,7 +207,7 @@ class Member:
                 continue
             root = Root(f"{shard}-timer-{due_at_ms}-{len(key)}-{key}-{name}")  # the length tells key from name
             self.counters.timers += 1
-            yield shard, Message(key, TimerDue(name, due_at_ms), root.id), root, None
+            yield shard, Message(key, TimerDue(name, due_at_ms), root.id), root, None, shard.forms
 
     def _fold_all(self) -> None:
         """Fold the records, then the queue with all that joins it, until both are empty or the cycle is full.
