@@ -7,17 +7,14 @@ acknowledged may be missing. In the end everything must be there once and in ord
 """
 
 import random
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
-from kapelle.schemas import Codec
 from kapelle.testing.clock import VirtualClock, skip_to_next_timer
 from kapelle.testing.schedule import Crashed
-from kapelle.topology.build import partition_of
 from kapelle.topology.crash import CrashPoint
 from kapelle.topology.embedded import EmbeddedLog, EmbeddedRuntime, EmbeddedSettings
 from kapelle.topology.embedded.inbox import Letter, Position
@@ -31,9 +28,9 @@ from tests.proof.checks import table_violations, violations
 from tests.proof.mutants import BarrierIgnored, OffsetsOutside, TablesBeforeCommit
 from tests.proof.processors import topology
 from tests.proof.workload import Published, mixed
+from tests.unit.embedded.fakes import by_place, seen, stored_shards
 
 ALL = topology("all", partitions=2)
-CODEC = Codec(ALL.catalog())
 SEEDS = 500
 MUTANT_SEEDS = 200
 TURNS = 50
@@ -42,8 +39,6 @@ BEFORE_WRITE, AFTER_WRITE = "before-write", "after-write"
 # Nothing is ever restored here, so a crash while restoring cannot be.
 MOMENTS = [BEFORE_WRITE, AFTER_WRITE, *(p.value for p in CrashPoint if p is not CrashPoint.DURING_RESTORE)]
 LIMITS = Limits(records_max=20, folds_max=40, settle_ms_max=40, settle_again_ms=100, cycle_ms_max=60_000)
-
-Seen = Mapping[str, Mapping[int, list[tuple[str, Any]]]]
 
 
 class Disk(MemoryStore):
@@ -112,11 +107,7 @@ class History:
         self.fate: tuple[str, int] | None = None
         self._type = type("Chancy", (EmbeddedRuntime,), {"log_type": log, "member_type": member})
         self._settings = EmbeddedSettings(member=MemberSettings(same_cycle=same_cycle, limits=LIMITS))
-        self._messages: dict[Place, list[Published]] = defaultdict(list)
-        for name, key, value in published:
-            stream = ALL.streams[name]
-            place = Place(ALL.topic(stream), partition_of(key, ALL.partitions(stream)))
-            self._messages[place].append((name, key, value))
+        self._messages = by_place(ALL, published)
         self._next = dict.fromkeys(self._messages, 0)
         self._acknowledged = dict.fromkeys(self._messages, 0)
         self.runtime: EmbeddedRuntime | None = None
@@ -135,7 +126,7 @@ class History:
             self._next[place] = end = log.end(place)
             if end < self._acknowledged[place]:
                 self.problems.append(f"{place}: {self._acknowledged[place]} acknowledged, but only {end} are there")
-        self.problems += table_violations(self._stored_shards(), self.seen())
+        self.problems += table_violations(stored_shards(ALL, self.disk), seen(self.runtime))
         return self.runtime
 
     def _open(self) -> None:
@@ -169,23 +160,13 @@ class History:
         while skip_to_next_timer(runtime, self.clock):
             pass
         published = [message for messages in self._messages.values() for message in messages]
-        self.problems += violations(published, self.seen())
-        self.problems += table_violations(self._shards(runtime), self.seen())
+        self.problems += violations(published, seen(runtime))
+        self.problems += table_violations(self._shards(runtime), seen(runtime))
         return self.problems
 
     def places(self) -> list[Place]:
         """Where there is something left to publish."""
         return [place for place, messages in self._messages.items() if self._next[place] < len(messages)]
-
-    def seen(self) -> Seen:
-        """Everything on every stream."""
-        assert self.runtime is not None
-        found: dict[str, dict[int, list[tuple[str, Any]]]] = defaultdict(dict)
-        for name, stream in ALL.streams.items():
-            for partition in range(ALL.partitions(stream)):
-                records = self.runtime.read(name, partition, limit=10_000)
-                found[name][partition] = [((r.key or b"").decode(), CODEC.decode(r.value or b"")) for r in records]
-        return found
 
     # How it happens -------------------------------------------------------------------------------------------------
 
@@ -211,13 +192,6 @@ class History:
     def _acknowledge(self, future: Future[Position]) -> None:
         if future.exception() is None:
             self._acknowledged[future.result().place] += 1
-
-    def _stored_shards(self) -> list[tuple[Any, int, ShardState[Any]]]:
-        return [
-            (processor, partition, ShardState(processor, partition, self.disk))
-            for name, processor in ALL.processors.items()
-            for partition in range(ALL.processor_partitions(name))
-        ]
 
     @staticmethod
     def _shards(runtime: EmbeddedRuntime) -> list[tuple[Any, int, ShardState[Any]]]:

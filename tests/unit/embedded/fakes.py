@@ -1,13 +1,20 @@
-"""What the tests of the embedded log have in common: a log over memory, and a listener that counts nothing."""
+"""What the tests of the embedded log have in common: a log over memory, and what anyone can see of a runtime."""
 
+from collections import defaultdict
 from collections.abc import Iterable
+from typing import Any
 
+from kapelle.processors.processor import Processor
+from kapelle.schemas import Codec
 from kapelle.testing.clock import VirtualClock
-from kapelle.topology.embedded import EmbeddedLog, Inbox
+from kapelle.topology.build import Topology, partition_of
+from kapelle.topology.embedded import EmbeddedLog, EmbeddedRuntime, Inbox
 from kapelle.topology.embedded.inbox import Letter, Receipt
 from kapelle.topology.log import Place
-from kapelle.topology.tables import MemoryStore
+from kapelle.topology.tables import MemoryStore, ShardState, Store
+from tests.proof.checks import Seen
 from tests.proof.processors import topology
+from tests.proof.workload import Published
 
 COUNTING = topology("counting", partitions=2)
 TICKS = [Place("proof.ticks", 0), Place("proof.ticks", 1)]
@@ -62,3 +69,34 @@ class LogCase:
         self.publish(place, *values)
         self.log._accept(len(values))
         self.log.flush()
+
+
+def seen(runtime: EmbeddedRuntime) -> Seen:
+    """Everything on every stream, as any reader sees it."""
+    codec = Codec(runtime.topology.catalog())
+    found: dict[str, dict[int, list[tuple[str, Any]]]] = defaultdict(dict)
+    for name, stream in runtime.topology.streams.items():
+        for partition in range(runtime.topology.partitions(stream)):
+            rows = found[name][partition] = []
+            while records := runtime.read(name, partition, len(rows), limit=10_000):
+                rows += [((r.key or b"").decode(), codec.decode(r.value or b"")) for r in records]
+    return found
+
+
+def stored_shards(topology: Topology, store: Store) -> list[tuple[Processor[Any], int, ShardState[Any]]]:
+    """The tables as they are on disk, whoever is running."""
+    return [
+        (processor, partition, ShardState(processor, partition, store))
+        for name, processor in topology.processors.items()
+        for partition in range(topology.processor_partitions(name))
+    ]
+
+
+def by_place(topology: Topology, published: Iterable[Published]) -> dict[Place, list[Published]]:
+    """What is to be published, by where it goes. Within a place, the order counts."""
+    found: dict[Place, list[Published]] = defaultdict(list)
+    for name, key, value in published:
+        stream = topology.streams[name]
+        place = Place(topology.topic(stream), partition_of(key, topology.partitions(stream)))
+        found[place].append((name, key, value))
+    return dict(found)

@@ -35,6 +35,7 @@ from kapelle.topology.member import Clock, Member, wall_clock_ms
 from kapelle.topology.metrics import Counters
 from kapelle.topology.settings import MemberSettings
 from kapelle.topology.tables import Memory, MemoryStore, RocksStore, Store
+from kapelle.topology.tables.rocks import MEMORY_BYTES_DEFAULT
 
 PUBLISH_TIMEOUT_S: Final = 10.0
 STOP_TIMEOUT_S: Final = 10.0
@@ -50,6 +51,7 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True):
     member: MemberSettings = MemberSettings()
     inbox: InboxLimits = InboxLimits()
     sync: bool = True
+    memory_bytes: int = MEMORY_BYTES_DEFAULT  # blocks and write buffers of the store
 
 
 class EmbeddedRuntime:
@@ -74,7 +76,7 @@ class EmbeddedRuntime:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._runs = self._closed = False
-        self._store: Store = RocksStore(path, Memory()) if isinstance(path, Path) else path
+        self._store: Store = RocksStore(path, Memory(settings.memory_bytes)) if isinstance(path, Path) else path
         try:
             limits = msgspec.structs.replace(settings.member.limits, tombstone_ms=NEVER_MS)
             self._codec = Codec(topology.catalog(), record_bytes_max=limits.record_bytes_max)
