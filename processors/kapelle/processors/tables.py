@@ -10,6 +10,7 @@ Keys are tuples of strings, integers and bytes, kept in the order of the tuples.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, Generic, Protocol, Self, TypeVar, overload
 
 import msgspec
@@ -109,10 +110,7 @@ class Tables:
     @classmethod
     def specs(cls) -> tuple[TableSpec[Any, Any], ...]:
         """The declared tables, in the order of declaration, base classes first."""
-        found: dict[str, TableSpec[Any, Any]] = {}
-        for owner in reversed(cls.__mro__):
-            found.update({k: v for k, v in vars(owner).items() if isinstance(v, TableSpec)})
-        return tuple(found.values())
+        return _specs(cls)
 
     @classmethod
     def bind(cls, open_table: Callable[[TableSpec[Any, Any]], Table[Any, Any]], timers: Timers) -> Self:
@@ -121,3 +119,11 @@ class Tables:
         bound.timers = timers
         vars(bound).update({spec.attribute: open_table(spec) for spec in cls.specs()})
         return bound
+
+
+@cache
+def _specs(tables: type[Tables]) -> tuple[TableSpec[Any, Any], ...]:
+    found: dict[str, TableSpec[Any, Any]] = {}
+    for owner in reversed(tables.__mro__):
+        found.update({k: v for k, v in vars(owner).items() if isinstance(v, TableSpec)})
+    return tuple(found.values())

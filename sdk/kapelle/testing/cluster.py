@@ -60,6 +60,7 @@ class Group:
         self.wanted: dict[int, str] = {}  # partition → who should own it
         self.owner: dict[int, str] = {}  # partition → who does
         self.offsets: dict[Place, int] = {}
+        self.senders: dict[Place, str] = {}  # who committed them
 
 
 class Cluster:
@@ -135,6 +136,7 @@ class Cluster:
         if outcome is Outcome.COMMITTED:
             for processor, offsets in transaction.offsets.items():
                 self.groups[processor].offsets.update(offsets)
+                self.groups[processor].senders.update(dict.fromkeys(offsets, transaction.producer))
 
     # Groups ---------------------------------------------------------------------------------------------------------
 

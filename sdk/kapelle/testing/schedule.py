@@ -21,7 +21,7 @@ from kapelle.topology.settings import Limits, MemberSettings
 from kapelle.topology.tables import MemoryStore
 
 DRAIN_STEPS_MAX = 3_000
-LIMITS = Limits(settle_ms_max=40, settle_again_ms=100, records_max=20, cycle_ms_max=60_000)
+LIMITS = Limits(settle_ms_max=40, settle_again_ms=100, restore_stuck_ms=30, records_max=20, cycle_ms_max=60_000)
 
 
 class Crashed(BaseException):

@@ -77,7 +77,17 @@ class SimulatedLog:
             self._positions[processor, place] = offset
 
     def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
-        return self.cluster.stable_offsets(processor, places)
+        try:
+            return self.cluster.stable_offsets(processor, places)
+        except CycleAborted:
+            if self._choose(2):
+                self.free(processor, places)
+            raise
+
+    def free(self, processor: str, places: Sequence[Place]) -> None:
+        senders = self.cluster.groups[processor].senders
+        for owner in {senders[p] for p in places if p in senders} - {self.name}:
+            self.cluster.init_producer(owner)
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
         return {place: self.cluster.end(place) for place in places}

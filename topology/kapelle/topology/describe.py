@@ -240,5 +240,5 @@ def _id(kind: str, name: str) -> str:
 
 def as_data(described: Description) -> dict[str, Any]:
     """The same as plain dictionaries, lists, strings and numbers."""
-    data: dict[str, Any] = msgspec.to_builtins(described)
+    data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(described))
     return data

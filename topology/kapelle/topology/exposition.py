@@ -38,7 +38,7 @@ COUNTERS: Final = {
     "repeats": _total("repeats", "Deliveries of records that had been folded already."),
     "timers": _total("timers", "Timers that came due."),
     "events": _total("events", "Events emitted."),
-    "sent": _total("sent", "Messages to other keys that went by topic."),
+    "sent": _total("sent", "Records produced: events, messages to other keys by topic, dead letters."),
     "delivered": _total("delivered", "Messages to other keys that were delivered within the cycle."),
     "dead_letters": _total("dead_letters", "Records put aside."),
     "aborts": _total("aborts", "Cycles given up."),

@@ -108,6 +108,10 @@ class Log(Protocol):
         """Committed rows of the watched changelogs, and how far each has been read, markers included."""
         ...
 
+    def free(self, processor: str, places: Sequence[Place]) -> None:
+        """End what the last owners of these places may have left open. It costs a live owner one new producer."""
+        ...
+
     # The transaction ----------------------------------------------------------------------------------------------
 
     def begin(self) -> None: ...

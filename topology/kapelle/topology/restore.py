@@ -58,6 +58,7 @@ class Restorer:
         self._counters = counters
         self._crash = crash
         self._restoring: dict[Place, Restoring] = {}
+        self._moved_at_ms = 0
 
     def __bool__(self) -> bool:
         return bool(self._restoring)
@@ -69,7 +70,8 @@ class Restorer:
         for place, shard in added.items():
             offset = self._trusted_offset(shard, ends[place], now_ms)
             self._restoring[place] = Restoring(shard, offset=offset, end=ends[place], started_at_ms=now_ms)
-        done = self._finished(now_ms)
+        done = self._finished()
+        self._moved_at_ms = now_ms
         if added:
             self._log.watch({p: r.offset for p, r in self._restoring.items()})
         self._count()
@@ -77,7 +79,8 @@ class Restorer:
 
     def drop(self, shards: Iterable[Shard]) -> None:
         """Forget these shards: they are no longer ours."""
-        if any([self._restoring.pop(shard.changelog, None) for shard in shards]):
+        dropped = [self._restoring.pop(shard.changelog, None) for shard in shards]
+        if any(dropped):
             self._log.watch({p: r.offset for p, r in self._restoring.items()})
             self._count()
 
@@ -94,13 +97,24 @@ class Restorer:
                 moved |= self._take(place, offset, rows, (batch, clock()))
             self._crash(CrashPoint.DURING_RESTORE)
             self._store.write(batch)
-            done += self._finished(clock())
+            done += self._finished()
             self._count()
+            if moved:
+                self._moved_at_ms = clock()
             if clock() >= until_ms or not moved:
                 break
+        self._free_if_stuck(clock())
         if done:
             self._log.watch({p: r.offset for p, r in self._restoring.items()})
         return done
+
+    def _free_if_stuck(self, now_ms: int) -> None:
+        """A dead member's transaction may stand in the way for as long as its time-out: end it instead of waiting."""
+        if self._restoring and now_ms - self._moved_at_ms > self._limits.restore_stuck_ms:
+            self._moved_at_ms = now_ms
+            for restoring in self._restoring.values():
+                shard = restoring.shard
+                self._log.free(shard.processor.name, [i.place for i in shard.inputs.values()])
 
     def progress(self, now_ms: int) -> list[Progress]:
         return [r.progress(now_ms) for r in self._restoring.values()]
@@ -139,7 +153,7 @@ class Restorer:
         self._counters.wipes += meta is not None
         return 0
 
-    def _finished(self, now_ms: int) -> list[Shard]:
+    def _finished(self) -> list[Shard]:
         done = [r for r in self._restoring.values() if r.offset >= r.end]
         for restoring in done:
             del self._restoring[restoring.shard.changelog]

@@ -120,6 +120,9 @@ class EmbeddedLog:
     def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
         return {place: stored_offset(self._store, processor, place) for place in places}
 
+    def free(self, processor: str, places: Sequence[Place]) -> None:
+        """Nothing: nobody else can have left anything open."""
+
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
         """The ends of places, with what is about to be written; changelogs have no records here."""
         found = {place: self.partitions.get(place) for place in places}

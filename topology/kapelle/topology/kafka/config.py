@@ -46,8 +46,9 @@ class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True):
     protocol: Protocol = Protocol.CLASSIC
     session_timeout_ms: int = 6_000
     transaction_timeout_ms: int = 10_000
-    commit_timeout_s: float = 20.0
-    request_timeout_s: float = 10.0
+    commit_timeout_s: float = 10.0
+    request_timeout_s: float = 10.0  # for requests of the operator: topics
+    call_timeout_s: float = 3.0  # for everything that the loop can ask again; it bounds how long a stop can take
     statistics_ms: int = 10_000
     record_bytes_max: int = 1_000_000
     extra: Mapping[str, Setting] = {}

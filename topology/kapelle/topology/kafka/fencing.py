@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.translate import translated
 from kapelle.topology.log import Place
 
 _log = logging.getLogger("kapelle.fencing")
@@ -22,7 +23,8 @@ def last_owners(settings: KafkaSettings, group: str, places: Sequence[Place]) ->
     # Not `read_committed`: that would wait for the very transaction that we are about to end.
     consumer = Consumer(settings.reader(group) | {"isolation.level": "read_uncommitted"})
     try:
-        found = consumer.committed([TopicPartition(*p) for p in places], settings.request_timeout_s)
+        with translated("read who owned partitions"):
+            found = consumer.committed([TopicPartition(*p) for p in places], settings.call_timeout_s)
         return {tp.metadata for tp in found if tp.metadata}
     finally:
         consumer.close()
@@ -32,7 +34,7 @@ def fence(settings: KafkaSettings, transactional_id: str) -> None:
     """End the open transaction of this member, if it has one."""
     producer = Producer({**settings.producer(transactional_id), "statistics.interval.ms": 0})
     try:
-        producer.init_transactions(settings.request_timeout_s)
+        producer.init_transactions(settings.call_timeout_s)
         _log.info("ended what %s had open", transactional_id)
     except KafkaException as error:
         # The caller waits and tries again; in the end the broker times the transaction out by itself.

@@ -10,6 +10,7 @@ from kapelle.topology.errors import CycleAborted
 from kapelle.topology.kafka import fencing
 from kapelle.topology.kafka.changelogs import ChangelogReader
 from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.offsets import Offsets
 from kapelle.topology.kafka.reader import GroupReader
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.transactions import Transactor
@@ -33,6 +34,7 @@ class KafkaLog:
         self._changelogs = ChangelogReader(settings, f"{topology.prefix}.restore")
         name = f"{topology.prefix}.{instance}"
         self._transactor = Transactor(settings, name, on_statistics=self._on_statistics)
+        self._offsets = Offsets(settings)
         self._identities = Topics(topology, settings).identities([topology.changelog(p) for p in hosted])
         self._last_record_s = 0.0
         # The hot ones are bound straight to their parts.
@@ -86,21 +88,21 @@ class KafkaLog:
         self._readers[processor].start(offsets)
 
     def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
-        """Final offsets. If an open transaction holds them, give it a moment, then end it."""
-        reader = self._readers[processor]
+        """Final offsets. If an open transaction holds them, give it a moment, then end it and let the caller ask again."""
         try:
-            return reader.committed(places, UNSTABLE_S)
+            found = self._readers[processor].committed(places, UNSTABLE_S)
         except CycleAborted:
-            owners = fencing.last_owners(self._settings, self._topology.group(processor), places)
-            for owner in owners - {self._transactor.transactional_id}:
-                fencing.fence(self._settings, owner)
-            return reader.committed(places, self._settings.request_timeout_s)
+            self.free(processor, places)
+            raise
+        return found | self._offsets.beginnings([p for p, offset in found.items() if offset < 0])
+
+    def free(self, processor: str, places: Sequence[Place]) -> None:
+        owners = fencing.last_owners(self._settings, self._topology.group(processor), places)
+        for owner in owners - {self._transactor.transactional_id}:
+            fencing.fence(self._settings, owner)
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
-        if not places:
-            return {}
-        reader = next(iter(self._readers.values()))
-        return reader.ends(places, self._settings.request_timeout_s)
+        return self._offsets.ends(places)
 
     def identity(self, topic: str) -> str:
         return self._identities[topic]

@@ -61,21 +61,10 @@ class GroupReader:
         self.consumer.resume([TopicPartition(p.topic, p.partition) for p in offsets])
 
     def committed(self, places: Sequence[Place], timeout_s: float) -> dict[Place, int]:
-        """The committed offsets, or the beginning where nothing was committed."""
+        """The committed offsets, negative where nothing was committed. Waits until no transaction can change them."""
         with translated(f"read the offsets of {self.processor}"):
             found = self.consumer.committed([TopicPartition(*p) for p in places], timeout_s)
-            offsets = {Place(tp.topic, tp.partition): tp.offset for tp in found}
-            for place, offset in offsets.items():
-                if offset < 0:
-                    low, _ = self.consumer.get_watermark_offsets(TopicPartition(*place), timeout_s)
-                    offsets[place] = low
-        return offsets
-
-    def ends(self, places: Sequence[Place], timeout_s: float) -> dict[Place, int]:
-        with translated("read the ends of partitions"):
-            return {
-                place: self.consumer.get_watermark_offsets(TopicPartition(*place), timeout_s)[1] for place in places
-            }
+        return {Place(tp.topic, tp.partition): tp.offset for tp in found}
 
     def close(self) -> None:
         self.consumer.close()

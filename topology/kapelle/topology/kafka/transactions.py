@@ -35,7 +35,7 @@ class Transactor:
         producer = Producer(self._config)
         try:
             with translated("initialise transactions"):
-                producer.init_transactions(self._settings.request_timeout_s)
+                producer.init_transactions(self._settings.call_timeout_s)
         except (CycleAborted, ProducerLost) as error:
             # The broker may be away. A half-made producer is of no use: the next attempt makes another.
             raise ProducerLost(str(error)) from error
@@ -94,7 +94,7 @@ class Transactor:
             TopicPartition(p.topic, p.partition, offset, self.transactional_id) for p, offset in offsets.items()
         ]
         with translated("send offsets"):
-            self._live().send_offsets_to_transaction(positions, metadata, self._settings.request_timeout_s)
+            self._live().send_offsets_to_transaction(positions, metadata, self._settings.call_timeout_s)
 
     def commit(self) -> None:
         try:
@@ -112,7 +112,7 @@ class Transactor:
             return
         self._open = False
         try:
-            self._live().abort_transaction(self._settings.request_timeout_s)
+            self._live().abort_transaction(self._settings.call_timeout_s)
         except KafkaException as error:
             found = meaning(error.args[0], "abort")
             raise found if isinstance(found, BrokerRefused) else ProducerLost(str(found)) from error
@@ -136,8 +136,8 @@ class Transactor:
 
     def _make_room(self) -> None:
         """The producer's queue is full: wait for deliveries. This is the back-pressure of a slow broker."""
-        if self._live().poll(self._settings.request_timeout_s) == 0:
-            raise CycleAborted(f"nothing was delivered for {self._settings.request_timeout_s} s")
+        if self._live().poll(self._settings.call_timeout_s) == 0:
+            raise CycleAborted(f"nothing was delivered for {self._settings.call_timeout_s} s")
 
     def _give_up_if_fenced_again(self) -> None:
         now = time.monotonic()

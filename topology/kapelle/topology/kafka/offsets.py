@@ -1,0 +1,36 @@
+"""Where partitions begin and end, asked for many at once."""
+
+from collections.abc import Sequence
+
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
+
+from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.translate import translated
+from kapelle.topology.log import Place
+
+
+class Offsets:
+    """Asks the brokers for offsets, in one request to each."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._timeout_s = settings.call_timeout_s
+        self._admin = AdminClient(settings.admin())
+
+    def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        """The ends of the places, open transactions included."""
+        return self._ask(places, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+    def beginnings(self, places: Sequence[Place]) -> dict[Place, int]:
+        return self._ask(places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
+    def _ask(self, places: Sequence[Place], spec: OffsetSpec) -> dict[Place, int]:
+        if not places:
+            return {}
+        with translated("ask for offsets"):
+            found = self._admin.list_offsets(
+                {TopicPartition(*place): spec for place in places},
+                isolation_level=IsolationLevel.READ_UNCOMMITTED,
+                request_timeout=self._timeout_s,
+            )
+            return {Place(tp.topic, tp.partition): future.result().offset for tp, future in found.items()}
