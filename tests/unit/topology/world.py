@@ -6,7 +6,7 @@ world.run()
 assert world.events("counting") == [("a", Counted("1", "a", 1))]
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kapelle.processors.effects import Effect
@@ -15,15 +15,16 @@ from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Keep, Stream
 from kapelle.schemas import Codec, Contract
 from kapelle.schemas.contracts import DeadLetter
-from kapelle.testing.cluster import Cluster, Entry, Outcome
+from kapelle.testing.cluster import Cluster, Entry, Outcome, Transaction
 from kapelle.testing.simulated_log import SimulatedLog
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.crash import Crash, never
-from kapelle.topology.log import Headers, Place, Taken
+from kapelle.topology.log import Headers, Out, Place, Row, Taken
 from kapelle.topology.member import Member
 from kapelle.topology.settings import Limits, MemberSettings
 from kapelle.topology.shard import Shard
 from kapelle.topology.tables import MemoryStore, Store
+from tests.proof.checks import folded
 from tests.proof.contracts import Counted, Tick
 from tests.proof.processors import Counting, count, counted
 
@@ -54,20 +55,67 @@ def processor_of(
 
 
 class WatchedLog(SimulatedLog):
-    """A simulated log that remembers what it was asked, and can refuse to be renewed for a while."""
+    """A simulated log that remembers what it was asked, and fails when told to."""
 
     def __init__(self, cluster: Cluster, topology: Topology, name: str) -> None:
         super().__init__(cluster, topology, name)
         self.asked: list[tuple[int, float]] = []  # records_max and wait_s of each take
         self.ends_asked: list[list[Place]] = []
+        self.errors: dict[str, list[Exception]] = {}  # by method: what its next calls raise, before they do anything
 
     def take(self, records_max: int, wait_s: float) -> Taken:
         self.asked.append((records_max, wait_s))
+        self._fail("take")
         return super().take(records_max, wait_s)
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
         self.ends_asked.append(list(places))
+        self._fail("ends")
         return super().ends(places)
+
+    def start(self, processor: str, offsets: Mapping[Place, int]) -> None:
+        self._fail("start")
+        super().start(processor, offsets)
+
+    def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
+        self._fail("committed")
+        return super().committed(processor, places)
+
+    def rows(self, rows_max: int, wait_s: float) -> tuple[dict[Place, list[Row]], dict[Place, int]]:
+        self._fail("rows")
+        return super().rows(rows_max, wait_s)
+
+    def begin(self) -> None:
+        self._fail("begin")
+        super().begin()
+
+    def send(self, outs: Sequence[Out]) -> None:
+        self._fail("send")
+        super().send(outs)
+
+    def send_rows(self, place: Place, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        self._fail("send_rows")
+        super().send_rows(place, rows)
+
+    def send_offsets(self, processor: str, offsets: Mapping[Place, int]) -> None:
+        self._fail("send_offsets")
+        super().send_offsets(processor, offsets)
+
+    def commit(self) -> None:
+        self._fail("commit")
+        super().commit()
+
+    def abort(self) -> None:
+        self._fail("abort")
+        super().abort()
+
+    def renew(self) -> None:
+        self._fail("renew")
+        super().renew()
+
+    def _fail(self, method: str) -> None:
+        if self.errors.get(method):
+            raise self.errors[method].pop(0)
 
 
 class World:
@@ -166,6 +214,17 @@ class World:
 
     def shard(self, processor: str, partition: int = 0) -> Shard:
         return self.member.shards[processor, partition]
+
+    def fold_of(self, processor: str, partition: int = 0) -> str:
+        """The fingerprint of the tables that history alone gives."""
+        found = self.topology.processors[processor]
+        entries = self.cluster.committed_entries(Place(self.topology.topic(found.events), partition))
+        history = [((e.key or b"").decode(), self.codec.decode(e.value or b"")) for _, e in entries]
+        return folded(found, partition, history).fingerprint()
+
+    def entry_in(self, transaction: Transaction) -> Entry:
+        """A record of a transaction, of no consequence."""
+        return Entry(transaction, b"k", b"?", None)
 
     def abort_open(self) -> None:
         """The cluster ends every transaction that nobody has finished."""
