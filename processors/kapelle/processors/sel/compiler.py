@@ -5,6 +5,7 @@ The number of nodes is counted on the way (`cost`); `statements` makes them be s
 """
 
 from collections.abc import Callable
+from typing import TypeGuard
 
 from kapelle.processors.sel import fast, operators, tree
 from kapelle.processors.sel.errors import BadValue, ParseError, SelError, Span, TypeMismatch, Unsupported, did_you_mean
@@ -63,7 +64,7 @@ class Compiler:
                 return True
             if value is False:
                 return False
-            raise TypeMismatch(f"Expected BOOLEAN as a condition, but found {kind_of(value)}", span=span)
+            raise not_a_condition(value, span)
 
         return check
 
@@ -97,12 +98,28 @@ class Compiler:
         if len(rest) > 1:
             return fast.chain(first, rest, node.span)
         sign, right = rest[0]
-        operand = node.rest[0][1]
-        if isinstance(node.first, tree.Literal) and isinstance(operand, tree.Literal):
-            folded = _folded(sign, node.first.value, operand.value)
-            if folded is not None:
-                return lambda _: folded
-        return fast.binary(sign, first, right, node.span)
+        constant = folded(node)
+        if constant is not None:
+            return lambda _: constant
+        made = fast.binary(sign, first, right, node.span)
+        return self._shortcut(sign, node.first, node.rest[0][1], made)
+
+    def _shortcut(self, sign: str, left: Node, right: Node, otherwise: Expression) -> Expression:
+        """An operator on an input and a literal needs no calls to fetch them."""
+        if sign == "+" and isinstance(left, tree.Literal) and isinstance(left.value, str) and self._is_input(right):
+            return fast.text_and_input(left.value, right.name, otherwise)
+        number = right.value if isinstance(right, tree.Literal) else None
+        if number.__class__ is int and sign in fast.COMPARE and self._is_input(left):
+            return fast.input_compared(sign, left.name, number, otherwise)
+        return otherwise
+
+    def _is_input(self, node: Node) -> TypeGuard[tree.Name]:
+        return (
+            isinstance(node, tree.Name)
+            and node.name not in self.variables
+            and node.name not in STATIC_NAMES
+            and node.name != "params"
+        )
 
     def _logic(self, node: tree.Logic) -> Expression:
         operands = [self.expression(operand) for operand in node.operands]
@@ -125,8 +142,8 @@ class Compiler:
         return run
 
     def _choose(self, node: tree.Choose) -> Expression:
-        arms = [(self.condition(condition), self.expression(then)) for condition, then in node.arms]
-        return _chosen(arms, self.expression(node.otherwise))
+        arms = [(self.expression(condition), self.expression(then)) for condition, then in node.arms]
+        return _chosen(arms, [condition.span for condition, _ in node.arms], self.expression(node.otherwise))
 
     def _prefix(self, node: tree.Prefix) -> Expression:
         operand = self.expression(node.operand)
@@ -245,8 +262,8 @@ class Compiler:
             assign, cell = self._assign(node), self.variables[node.target.name].reference()
             return lambda f: (assign(f), cell(f))[1]
         if isinstance(node, tree.Choose):
-            arms = [(self.condition(condition), self._reference(then)) for condition, then in node.arms]
-            return _chosen(arms, self._reference(node.otherwise))
+            arms = [(self.expression(condition), self._reference(then)) for condition, then in node.arms]
+            return _chosen(arms, [condition.span for condition, _ in node.arms], self._reference(node.otherwise))
         return self.expression(node)
 
     def _suffix(self, suffix: tree.Field | tree.Call | tree.Index) -> Suffix:
@@ -323,18 +340,34 @@ class Compiler:
         return run
 
 
-def _chosen(arms: list[tuple[Expression, Expression]], otherwise: Expression) -> Expression:
-    if len(arms) == 1:
-        ((condition, then),) = arms
-        return lambda f: then(f) if condition(f) else otherwise(f)
+def _chosen(arms: list[tuple[Expression, Expression]], spans: list[Span], otherwise: Expression) -> Expression:
+    ((condition, then), *more), span = arms, spans[0]
+    rest = _chosen(more, spans[1:], otherwise) if len(more) == 1 else otherwise
+    parts = list(zip(arms, spans, strict=True))
 
     def run(f: Frame) -> Value:
-        for condition, then in arms:
-            if condition(f):
-                return then(f)
+        value = condition(f)
+        if value is True:
+            return then(f)
+        if value is False:
+            return rest(f)
+        raise not_a_condition(value, span)
+
+    def run_many(f: Frame) -> Value:
+        for (asked, chosen), at in parts:
+            value = asked(f)
+            if value is True:
+                return chosen(f)
+            if value is not False:
+                raise not_a_condition(value, at)
         return otherwise(f)
 
-    return run
+    return run if len(arms) <= 2 else run_many
+
+
+def not_a_condition(value: Value, span: Span) -> TypeMismatch:
+    """The error for a condition that is neither true nor false."""
+    return TypeMismatch(f"Expected BOOLEAN as a condition, but found {kind_of(value)}", span=span)
 
 
 def _refusing_null(step: Suffix, base: tree.Name) -> Suffix:
@@ -384,9 +417,12 @@ def _not_boolean(operator: str, value: Value, span: Span) -> TypeMismatch:
     return TypeMismatch(f"Expected BOOLEAN beside {operator!r}, but found {kind_of(value)}", span=span)
 
 
-def _folded(sign: str, a: Value, b: Value) -> Value:
-    """The result of an operator on two literal numbers, or None if it must be left to the evaluation."""
+def folded(node: tree.Chain) -> Value:
+    """The value of one operator on two literal numbers, or None if it must be left to the evaluation."""
+    sign, operand = node.rest[0]
+    if len(node.rest) > 1 or not isinstance(node.first, tree.Literal) or not isinstance(operand, tree.Literal):
+        return None
+    a, b = node.first.value, operand.value
     if a.__class__ not in (int, float) or b.__class__ not in (int, float) or (sign in ("/", "%") and b == 0):
         return None
-    frame = Frame({}, NOWHERE, DEFAULT_LIMITS, 100, 0, [])
-    return operators.BINARY[sign](frame, a, b)
+    return operators.BINARY[sign](Frame({}, NOWHERE, DEFAULT_LIMITS, 100, 0, []), a, b)

@@ -1,5 +1,6 @@
 """The operators compiled for the common case: two LONGs are handled in place, all else by `operators`."""
 
+import operator
 from collections.abc import Callable
 
 from kapelle.processors.sel import operators
@@ -107,12 +108,53 @@ def _equal(left: Expression, right: Expression, span: Span) -> Expression:
 
 
 _FAST = {"+": _add, "-": _subtract, "<": _less, ">": _greater, "==": _equal}
+COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 
 
 def binary(sign: str, left: Expression, right: Expression, span: Span) -> Expression:
     """The closure of `left sign right`."""
     special = _FAST.get(sign)
     return special(left, right, span) if special else _general(sign, left, right, span)
+
+
+def input_compared(sign: str, name: str, number: int, otherwise: Expression) -> Expression:
+    """The closure of `input sign number`, the most common condition: no calls for a LONG, `otherwise` for all else."""
+    compare = COMPARE[sign]
+
+    def run(f: Frame) -> Value:
+        try:
+            value = f.inputs[name]
+        except KeyError:
+            return otherwise(f)
+        return compare(value, number) if value.__class__ is int else otherwise(f)
+
+    return run
+
+
+def text_and_input(text: str, name: str, otherwise: Expression) -> Expression:
+    """The closure of `"text" + input`: no calls for a short STRING, `otherwise` for all else."""
+    room, cost = SHORT_CHARS - len(text), SHORT_BYTES
+
+    def run(f: Frame) -> Value:
+        try:
+            value = f.inputs[name]
+        except KeyError:
+            return otherwise(f)
+        if value.__class__ is str and len(value) < room:
+            left = f.memory - cost
+            if left >= 0:
+                f.memory = left
+                return text + value
+        return otherwise(f)
+
+    return run
 
 
 def chain(first: Expression, rest: list[tuple[str, Expression]], span: Span) -> Expression:

@@ -8,23 +8,23 @@ A `Sel` keeps its compiled programs by their text. Evaluations share nothing but
 """
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import msgspec
 
 from kapelle.processors.sel import tree
-from kapelle.processors.sel.compiler import Compiler
+from kapelle.processors.sel.compiler import Compiler, folded
 from kapelle.processors.sel.errors import LimitExceeded, SelError
 from kapelle.processors.sel.fast import Expression
 from kapelle.processors.sel.limits import DEFAULT_LIMITS, NOWHERE, Frame, Host, Limits, Value
 from kapelle.processors.sel.parser import parse
 from kapelle.processors.sel.scope import scope_of
-from kapelle.processors.sel.statements import RETURN, Statement, StatementCompiler
+from kapelle.processors.sel.statements import RETURN, StatementCompiler, as_expression
 from kapelle.processors.sel.values import KIND_NAMES, SCALARS, VOID, result_of
 from kapelle.processors.sel.variables import UNSET
 
 PROGRAMS_MAX = 4096
 NO_INPUTS: Mapping[str, Value] = {}
-NO_SLOTS: list[Value] = []
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
@@ -34,63 +34,91 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     value: Value
 
 
-class Program:
-    """A compiled text. `names` are its inputs, `keys` the parameters that it asks `params` for by a constant name."""
+class Evaluate(Protocol):
+    """Evaluates a program: the inputs by name, and what else it may learn from outside."""
 
-    __slots__ = ("_body", "_cost", "_expression", "_limits", "_slots", "keys", "names", "problems", "text")
+    def __call__(self, inputs: Mapping[str, Value] = ..., host: Host = ..., /) -> Value: ...
+
+
+class Program:
+    """A compiled text.
+
+    `names` are its inputs, `keys` the parameters that it asks `params` for by a constant name, `problems` the errors
+    that can be told without running it. `value` evaluates: it gives the value alone, for who needs no type name.
+    """
+
+    __slots__ = ("keys", "names", "problems", "text", "value")
 
     def __init__(self, text: str, limits: Limits) -> None:
         root = parse(text, limits)
         try:
             scope = scope_of(root)
             compiler = Compiler(scope)
-            self._expression: Expression | None = None
-            self._body: Statement | None = None
-            self._compile(root, compiler)
+            run = _compiled(root, compiler)
         except SelError as error:
             raise error.located(text) from None
         self.text = text
         self.names = tuple(scope.inputs)
         self.keys = tuple(dict.fromkeys(scope.keys))
         self.problems = tuple(problem.located(text) for problem in compiler.problems)
-        self._slots = len(scope.slots)
-        self._limits = limits
-
-    def _compile(self, root: tree.Block, compiler: Compiler) -> None:
-        """Most programs are one expression: those run without the statements' machinery."""
-        only = root.body[0] if len(root.body) == 1 else None
-        if isinstance(only, tree.Evaluate | tree.Return):
-            self._expression = compiler.expression(only.value)
-            self._cost = compiler.cost
-        else:
-            self._body = StatementCompiler(compiler).statement(root)
-            self._cost = 0
+        constant = _constant(root)
+        if compiler.cost > limits.visits:
+            run = _refuse_work
+        elif constant is not None:
+            self.value: Evaluate = lambda _=NO_INPUTS, __=NOWHERE: constant
+            return
+        self.value = _evaluating(text, run, limits, slots_count=len(scope.slots), cost=compiler.cost)
 
     def evaluate(self, inputs: Mapping[str, Value] = NO_INPUTS, host: Host = NOWHERE) -> Result:
         """The result for these inputs. What is not a parameter's value is an `InvalidResult`."""
-        limits = self._limits
-        slots = [UNSET] * self._slots if self._slots else NO_SLOTS
-        frame = Frame(inputs, host, limits, limits.visits - self._cost, limits.memory_bytes, slots)
+        value = self.value(inputs, host)
+        return Result(KIND_NAMES[value.__class__], value)
+
+
+def _evaluating(text: str, run: Expression, limits: Limits, *, slots_count: int, cost: int) -> Evaluate:
+    """The way into a program. It is a closure, not a method, because it is called more often than anything else."""
+    visits, memory, unset = limits.visits - cost, limits.memory_bytes, [UNSET] * slots_count
+    scalars = SCALARS
+
+    def value(inputs: Mapping[str, Value] = NO_INPUTS, host: Host = NOWHERE, /) -> Value:
+        frame = Frame(inputs, host, limits, visits, memory, unset and unset.copy())
         try:
-            value = self._run(frame) if self._expression is None else self._expression(frame)
-            cls = value.__class__
-            if cls not in SCALARS:
-                value = result_of(frame, value)
-            if frame.visits < 0:
-                raise LimitExceeded("visits", limits.visits)
+            found = run(frame)
+            return found if found.__class__ in scalars else result_of(frame, found)
         except SelError as error:
-            raise error.located(self.text) from None
+            raise error.located(text) from None
         except RecursionError:
             # The tree's depth is bounded; this happens only to a caller that is itself deep in recursion.
-            raise LimitExceeded("stack_depth", limits.stack_depth).located(self.text) from None
-        return Result(KIND_NAMES[cls], value)
+            raise LimitExceeded("stack_depth", limits.stack_depth).located(text) from None
 
-    def _run(self, frame: Frame) -> Value:
-        body = self._body
-        if body is None:
-            return VOID
-        signal = body(frame)
-        return frame.result if signal in (None, RETURN) else VOID
+    return value
+
+
+def _refuse_work(frame: Frame) -> Value:
+    """What a program runs whose one expression has more nodes than may be visited."""
+    raise LimitExceeded("visits", frame.limits.visits)
+
+
+def _constant(root: tree.Block) -> Value:
+    """The value of a program that is one literal or one operator on two; None if it must be evaluated."""
+    only = as_expression(root)
+    if isinstance(only, tree.Chain):
+        return folded(only)
+    return only.value if isinstance(only, tree.Literal) else None
+
+
+def _compiled(root: tree.Block, compiler: Compiler) -> Expression:
+    """Most programs are one expression: those run without the statements' machinery."""
+    only = as_expression(root)
+    if only is not None:
+        return compiler.expression(only)
+    body = StatementCompiler(compiler).statement(root)
+
+    def run(f: Frame) -> Value:
+        signal = body(f)
+        return f.result if signal is None or signal is RETURN else VOID
+
+    return run
 
 
 class Sel:

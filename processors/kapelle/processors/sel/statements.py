@@ -190,3 +190,29 @@ def _evaluating(value: Expression, cost: int, span: Span) -> Statement:
         f.result = value(f)
 
     return counted
+
+
+def as_expression(program: tree.Block) -> Node | None:
+    """The one expression that a program is, if it is one: `e`, `return e`, or `if (a) return b; return c`."""
+    if not program.body:
+        return None
+    *before, last = program.body
+    if not isinstance(last, tree.Evaluate | tree.Return):
+        return None
+    if not before:
+        return last.value
+    first = before[0]
+    if len(before) != 1 or not isinstance(first, tree.If) or first.otherwise is not None:
+        return None
+    arms = [(condition, _returned(then)) for condition, then in first.arms]
+    returned = [(condition, value) for condition, value in arms if value is not None]
+    if len(returned) != len(arms):
+        return None
+    return tree.Choose(first.span, max(first.depth, last.depth), returned, last.value)
+
+
+def _returned(node: Node) -> Node | None:
+    """The value of `return e;`, with or without braces."""
+    if isinstance(node, tree.Block) and len(node.body) == 1:
+        node = node.body[0]
+    return node.value if isinstance(node, tree.Return) else None

@@ -29,10 +29,15 @@ PLAIN = frozenset({str, bool, float})
 def input_value(name: str) -> Expression:
     """The closure that reads an input. An unknown name is NULL."""
 
-    def run(f: Frame) -> Value:
-        value: Value = f.inputs.get(name)
-        cls = value.__class__
-        if cls in PLAIN or (cls is int and LONG_MIN <= value <= LONG_MAX):
+    def run(f: Frame, low: int = LONG_MIN, high: int = LONG_MAX) -> Value:
+        try:
+            value: Value = f.inputs[name]
+        except KeyError:
+            return None
+        if value.__class__ is int:
+            if low <= value <= high:
+                return value
+        elif value.__class__ in PLAIN:
             return value
         return _boxed(f, name, value)
 
