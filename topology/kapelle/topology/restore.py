@@ -4,11 +4,12 @@ Local tables are written after the log's commit, together with the changelog off
 never ahead of the log and at most a little behind. Restoring reads the changelog from the stored offset to its end.
 Local tables that cannot be trusted are wiped and read from the beginning:
 
-    no stored offset                                    never written, or written by another layout
+    no stored offset, or none that can be read          never written, or written by another layout
     stored offset past the end, or another topic id     the changelog was made anew
     last written longer ago than tombstones are kept    a deletion may have been compacted away unseen
 """
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -17,7 +18,9 @@ from kapelle.topology.log import Log, Place
 from kapelle.topology.metrics import Counters
 from kapelle.topology.settings import Limits
 from kapelle.topology.shard import Shard
-from kapelle.topology.tables import Batch, ShardMeta, Store
+from kapelle.topology.tables import Batch, RowCorrupt, RowVersionUnknown, ShardMeta, Store
+
+_log = logging.getLogger("kapelle.restore")
 
 
 class Progress(NamedTuple):
@@ -139,7 +142,11 @@ class Restorer:
         )
 
     def _trusted_offset(self, shard: Shard, end: int, now_ms: int) -> int:
-        meta = shard.state.meta()
+        try:
+            meta = shard.state.meta()
+        except (RowCorrupt, RowVersionUnknown) as error:
+            _log.warning("tables of %s are read anew: %s", shard, error)
+            meta = None
         if meta is not None and (
             meta.changelog_id == self._log.identity(shard.changelog.topic)
             and meta.changelog_offset <= end
