@@ -87,7 +87,7 @@ def test_commands_that_the_cycle_cannot_take_go_to_their_topics_in_order(folds_m
         assert len(events) == 20
         assert all(isinstance(event, Hopped) and event.previous == event.number - 1 for event in events)
     assert world.member.counters.early_commits > 0
-    assert world.member.counters.sent > 0
+    assert world.read("stage-2") != []
 
 
 def test_commands_within_a_cycle_never_reach_their_topics() -> None:
@@ -102,7 +102,7 @@ def test_commands_within_a_cycle_never_reach_their_topics() -> None:
     assert world.member.counters.cycles == cycles + 1
     assert [world.read(f"stage-{n}") for n in (2, 3, 4)] == [[], [], []]
     assert len(world.events("stage-4")) == 10
-    assert (world.member.counters.delivered, world.member.counters.sent) == (30, 0)
+    assert (world.member.counters.delivered, world.member.counters.events) == (30, 40)
 
 
 # Transactions -------------------------------------------------------------------------------------------------------
@@ -407,7 +407,7 @@ def test_counters_tell_what_was_done() -> None:
     assert {name: found[name] for name in ("records", "events", "sent", "delivered", "dead_letters", "cycles")} == {
         "records": 3,
         "events": 5,
-        "sent": 0,
+        "sent": 6,
         "delivered": 3,
         "dead_letters": 1,
         "cycles": 1,

@@ -172,7 +172,6 @@ class Fold:
             self._check_settled(shard, message)
         self.outs += outs
         self._counters.events += len(events)
-        self._counters.sent += len(outs) - len(events)
         if direct:
             self.queue.extend(direct)
             self._counters.delivered += len(direct)
@@ -200,7 +199,6 @@ class Fold:
             headers = forms[type(message.value)].make(message.id, self.time, message.trace)
             try:
                 self.outs.append((place, message.key.encode(), self._encode(message.value), headers))
-                self._counters.sent += 1
             except SchemaError as error:  # it was never encoded, because it skipped its topic
                 self._bug(shard, message, topic, (Stage.ENCODE, error))
             self._counters.delivered -= 1
@@ -210,6 +208,7 @@ class Fold:
         """Send what was made."""
         outs, self.outs = self.outs, []
         self._log.send(outs)
+        self._counters.sent += len(outs)
 
     def forget(self) -> None:
         """Forget what is not committed."""
