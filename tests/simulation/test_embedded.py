@@ -121,7 +121,7 @@ class History:
             self._lives(self._open)
         log = self.runtime.log
         assert isinstance(log, ChancyLog)
-        log.patient, log.refusals, log.chance = False, [], self.chance
+        log.refusals, log.chance = [], self.chance
         for place in self._next:
             self._next[place] = end = log.end(place)
             if end < self._acknowledged[place]:
@@ -143,7 +143,7 @@ class History:
 
     def step(self) -> None:
         runtime = self.runtime or self.start()
-        self._lives(runtime._step)
+        self._lives(runtime.step)
 
     def stop(self) -> None:
         if self.runtime is not None:

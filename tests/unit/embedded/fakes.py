@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from kapelle.processors.processor import Processor
@@ -11,7 +12,7 @@ from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.embedded import EmbeddedLog, EmbeddedRuntime, Inbox
 from kapelle.topology.embedded.inbox import Letter, Receipt
 from kapelle.topology.log import Place
-from kapelle.topology.tables import MemoryStore, ShardState, Store
+from kapelle.topology.tables import Batch, MemoryStore, ShardState, Store, StoreFailed
 from tests.proof.checks import Seen
 from tests.proof.processors import topology
 from tests.proof.workload import Published
@@ -32,6 +33,21 @@ class Assigned:
 
     def revoked(self, processor: str, partitions: Iterable[int]) -> None:
         raise AssertionError(f"an embedded log takes nothing away, but did: {processor} {list(partitions)}")
+
+
+class FullDisk(MemoryStore):
+    """A store that cannot be written when it is told so."""
+
+    __slots__ = ("full",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.full = False
+
+    def write(self, batch: Batch, /, *, sync: bool = False) -> None:
+        if self.full:
+            raise StoreFailed(Path("state"), "no space left")
+        super().write(batch, sync=sync)
 
 
 class LogCase:

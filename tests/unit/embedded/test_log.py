@@ -7,23 +7,8 @@ import pytest
 from kapelle.topology.embedded import LogDamaged, UnknownPlace
 from kapelle.topology.embedded.layout import Chunks
 from kapelle.topology.log import Place
-from kapelle.topology.tables import Batch, MemoryStore
-from tests.unit.embedded.fakes import EVENTS, TICKS, LogCase
-
-
-class Refusing(MemoryStore):
-    """A store whose disk is full when it is told so."""
-
-    __slots__ = ("full",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.full = False
-
-    def write(self, batch: Batch, /, *, sync: bool = False) -> None:
-        if self.full:
-            raise OSError("no space left")
-        super().write(batch, sync=sync)
+from kapelle.topology.tables import Batch, StoreFailed
+from tests.unit.embedded.fakes import EVENTS, TICKS, FullDisk, LogCase
 
 
 @pytest.fixture
@@ -165,14 +150,14 @@ def test_records_missing_in_the_middle_are_not_passed_over(case: LogCase) -> Non
 
 
 def test_nothing_is_written_after_a_write_whose_outcome_is_unknown() -> None:
-    store = Refusing()
+    store = FullDisk()
     case = LogCase(store)
     case.start()
     receipt = case.publish(TICKS[0], "tick")[0]
     case.taken()
     commit(case, "counted")
     store.full = True
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(StoreFailed, match="no space"):
         case.log.write(Batch())
     store.full = False
     case.log.leave()

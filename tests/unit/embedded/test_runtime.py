@@ -32,9 +32,10 @@ from kapelle.topology.embedded import (
 from kapelle.topology.errors import HandlerFailed
 from kapelle.topology.log import Place
 from kapelle.topology.settings import Limits, MemberSettings, OnBug
-from kapelle.topology.tables import MemoryStore, Store, StoreLocked
+from kapelle.topology.tables import MemoryStore, Store, StoreFailed, StoreLocked
 from tests.proof.contracts import Counted, Hop, Hopped, Reminded, Reminder, ReminderSet, Tick
 from tests.proof.processors import topology
+from tests.unit.embedded.fakes import FullDisk
 
 COUNTING = topology("counting", partitions=1)
 STAGES = topology("stages", partitions=2)
@@ -437,6 +438,28 @@ def test_after_a_failure_publishing_tells_what_it_was(tmp_path: Path) -> None:
 
     with pytest.raises(Stopped, match="HandlerFailed: decide on Tick"):
         runtime.publish("ticks", "good", tick(1))
+
+
+def test_a_full_disk_stops_the_runtime_and_tells_whoever_published() -> None:
+    disk = FullDisk()
+    runtime = EmbeddedRuntime(COUNTING, disk)
+    written = runtime.publish("ticks", "apple", tick(0))
+    runtime.step_until_idle()
+    disk.full = True
+    taken, waiting = (runtime.publish("ticks", "apple", tick(n)) for n in (1, 2))
+    with pytest.raises(StoreFailed):
+        runtime.run()
+    runtime.close()
+
+    assert written.result(0).offset == 0
+    for future in (taken, waiting):
+        with pytest.raises(Stopped, match="no space left"):
+            future.result(0)
+    disk.full = False
+    with EmbeddedRuntime(COUNTING, disk) as again:
+        again.publish("ticks", "apple", tick(1))
+        again.step_until_idle()
+        assert [e.count for e in values(again, "counting.events")] == [1, 2]
 
 
 def test_with_the_other_policy_a_bug_is_put_aside(place: Path | Store) -> None:

@@ -84,4 +84,4 @@ class Stopped(EmbeddedError):
     def __init__(self, failure: BaseException | None = None) -> None:
         why = "" if failure is None else f": {type(failure).__name__}: {failure}"
         super().__init__(f"Expected the runtime to be running, but it has stopped{why}")
-        self.failure = failure
+        self.failure = self.__cause__ = failure

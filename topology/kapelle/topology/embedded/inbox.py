@@ -85,7 +85,8 @@ class Inbox:
         self._size_bytes = 0
         self._asleep = False
         self._woken = False
-        self._closed: Stopped | None = None
+        self._closed = False
+        self._failure: BaseException | None = None
 
     def __len__(self) -> int:
         return len(self._letters)
@@ -95,12 +96,12 @@ class Inbox:
         until = time.monotonic() + timeout_s
         with self._lock:
             for added, letter in enumerate(letters):
-                while self._closed is None and self._is_full():
+                while not self._closed and self._is_full():
                     self._wake_taker()
                     if not self._room.wait(max(until - time.monotonic(), 0.0)) and self._is_full():
                         raise QueueFull(len(self._letters), timeout_s=timeout_s, added=added)
-                if self._closed is not None:
-                    raise Stopped(self._closed.failure) from self._closed.failure
+                if self._closed:
+                    raise Stopped(self._failure)
                 self._letters.append(letter)
                 self._size_bytes += letter.size_bytes
             self._wake_taker()
@@ -135,7 +136,8 @@ class Inbox:
     def close(self, failure: BaseException | None) -> None:
         """Take nothing more. What is in the queue can still be taken out."""
         with self._lock:
-            self._closed = self._closed or Stopped(failure)
+            self._closed = True
+            self._failure = self._failure or failure
             self._room.notify_all()
 
     def _is_full(self) -> bool:

@@ -174,11 +174,13 @@ class EmbeddedLog:
         self._transaction = Transaction.OPEN
 
     def send(self, outs: Sequence[Out]) -> None:
-        partitions, grown = self.partitions, self._grown
+        last: Place | None = None
         for place, key, value, headers in outs:
-            partition = partitions[place]
+            if place is not last:  # most of what is sent goes to where the one before went
+                last = place
+                partition = self.partitions[place]
+                self._grown[partition] = None
             partition.sent.append((key, value, headers))
-            grown[partition] = None
 
     def send_rows(self, place: Place, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Nothing: the tables are written together with the log."""

@@ -242,8 +242,7 @@ class EmbeddedRuntime:
     def _step(self) -> bool:
         worked = self.member.step()
         self.log.flush()
-        if not worked:
-            self._retention.tick(self._clock())
+        self._retention.tick(self._clock())
         return worked
 
     def _finish(self) -> None:
@@ -262,13 +261,17 @@ class EmbeddedRuntime:
 
     # Step by step ---------------------------------------------------------------------------------------------------
 
-    def step_until_idle(self, steps_max: int = STEPS_MAX) -> int:
-        """Fold everything that is there, in this thread and without waiting. Returns how many steps that took."""
+    def step(self) -> bool:
+        """Do one cycle in this thread, without waiting. Returns whether there was anything to do."""
         if self._runs:
             raise Running("Expected a runtime that is run step by step, but this one runs by itself")
         self.log.patient = False
+        return self._step()
+
+    def step_until_idle(self, steps_max: int = STEPS_MAX) -> int:
+        """Fold everything that is there, in this thread and without waiting. Returns how many steps that took."""
         for count in range(1, steps_max + 1):
-            self._step()
+            self.step()
             if self._is_idle():
                 return count
         raise NotIdle(steps_max)
