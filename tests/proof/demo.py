@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -23,6 +24,7 @@ from kapelle.topology.embedded import EmbeddedRuntime, EmbeddedSettings
 from kapelle.topology.settings import Limits, MemberSettings
 from tests.proof.checks import table_violations, violations
 from tests.proof.processors import counting, topology
+from tests.proof.tables import Shards
 from tests.proof.workload import Published, ticks
 
 RECORDS = 1_000
@@ -76,7 +78,8 @@ def main() -> int:
         console.print("  second process  found the rest and folded it\n")
         published = list(ticks(RECORDS, WORDS))
         problems = _check(directory, published, console)
-        console.print(f"\n  {RECORDS:,} published, in {time.monotonic() - began:.1f} s with a kill in between: ", end="")
+        took_s = time.monotonic() - began
+        console.print(f"\n  {RECORDS:,} published, in {took_s:.1f} s with a kill in between: ", end="")
         console.print(f"[red]{problems}[/red]" if problems else "[green]0 missing, 0 doubled, tables = history[/green]")
     return 1 if problems or first != -signal.SIGKILL or second else 0
 
@@ -89,31 +92,32 @@ def _check(directory: Path, published: list[Published], console: Console) -> lis
     codec = Codec(COUNTING.catalog())
     with EmbeddedRuntime(COUNTING, directory, settings=SETTINGS) as runtime:
         runtime.step_until_idle()
-        events = {
+        events: dict[int, list[tuple[str, Any]]] = {
             p: [
                 ((r.key or b"").decode(), codec.decode(r.value or b""))
                 for r in runtime.read(counting.events, p, 0, RECORDS * 2)
             ]
             for p in range(4)
         }
-        nothing: dict[int, list[tuple[str, object]]] = {0: []}
-        seen = {s: nothing for s in ("joining.events", "pairs", "reminding.events", *_stage_events())}
-        seen["counting.events"] = events
+        nothing: dict[int, list[tuple[str, Any]]] = {0: []}
+        silent = ("joining.events", "pairs", "reminding.events", *(f"stage-{n}.events" for n in range(1, 5)))
+        seen = dict.fromkeys(silent, nothing) | {"counting.events": events}
         shards = [(s.processor, s.partition, s.state) for s in runtime.member.shards.values()]
         _show(events, shards, console)
         return violations(published, seen) + table_violations(shards, seen)
 
 
-def _stage_events() -> list[str]:
-    return [f"stage-{n}.events" for n in range(1, 5)]
-
-
-def _show(events: dict[int, list[tuple[str, object]]], shards: list[tuple[object, int, object]], console: Console) -> None:
+def _show(events: dict[int, list[tuple[str, Any]]], shards: Shards, console: Console) -> None:
     table = Table("word", "published", "events", "count in the table", box=None, padding=(0, 3, 0, 2))
     published: dict[str, int] = {}
     for _, word, _ in ticks(RECORDS, WORDS):
         published[word] = published.get(word, 0) + 1
-    rows = {key[0]: row.count for _, _, state in shards for name, key, row in state.rows() if name == "counts"}  # type: ignore[attr-defined]
+    rows = {
+        key[0]: getattr(row, "count", 0)
+        for _, _, state in shards
+        for name, key, row in state.rows()
+        if name == "counts"
+    }
     for word in sorted(published):
         seen = sum(1 for partition in events.values() for key, _ in partition if key == word)
         table.add_row(word, str(published[word]), str(seen), str(rows.get(word)))

@@ -1,4 +1,4 @@
-"""The proof's side of Kafka: publishing a workload, and reading what came of it as any `read_committed` reader would."""
+"""The proof's side of Kafka: publishing a workload, and reading what came of it as any reader would."""
 
 import time
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Members with one step of the protocol broken on purpose. The proof must catch every one of them, or it proves nothing."""
+"""Members with one step of the protocol broken on purpose. The proof must catch them all, or it proves nothing."""
 
 from kapelle.topology.crash import CrashPoint
 from kapelle.topology.log import Place

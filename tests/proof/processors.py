@@ -89,14 +89,14 @@ joining = Processor(
 
 @joining.decides(Offer)
 def join(message: Message[Offer], state: Joining, now_ms: int) -> Iterator[Effect]:
-    id, left = message.value.id, message.value.side is Side.LEFT
+    name, left = message.value.id, message.value.side is Side.LEFT
     found = state.waiting.first((message.key, int(not left)))
     if found is None:
         last = state.last.get((message.key, int(left)))
-        yield Emit(OfferKept(id, left, last.number + 1 if last else 1))
+        yield Emit(OfferKept(name, left, last.number + 1 if last else 1))
         return
     (_, _, number), other = found
-    left_id, right_id = (id, other.id) if left else (other.id, id)
+    left_id, right_id = (name, other.id) if left else (other.id, name)
     yield Emit(OffersJoined(left_id, right_id, not left, number))
     yield Send(pairs, message.key, Pair(left_id, right_id))
 

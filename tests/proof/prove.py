@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -39,7 +39,7 @@ SESSION_MS = 2_500
 TRANSACTION_MS = 5_000
 COMMIT_S = 2.0
 CRASH_S = 10.0  # how long to wait for a member to come to the moment where it must die
-SLICE_S = 5.0  # the records between two faults are published within this time
+SLICE_S = 8.0  # the records between two faults are published within this time
 DRAIN_S = 180.0
 QUIET_CHECKS = 3
 
@@ -55,6 +55,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     mutant: str | None = None
     broker_faults: bool = True
     network_faults: bool = True
+    crashes_only: bool = False  # at the moments between commit and what follows it
     verbose: bool = True
 
 
@@ -127,9 +128,11 @@ class Proof:
             ("freeze past the session", 2, self._freeze),
             ("rebalance storm", 2, self._storm),
         ]
-        if self.plan.broker_faults:
+        if self.plan.crashes_only:
+            faults = [("crash after commit", 1, lambda: self._crash_point([CrashPoint.AFTER_COMMIT]))]
+        if self.plan.broker_faults and not self.plan.crashes_only:
             faults.append(("broker killed", 1, self._kill_broker))
-        if self.plan.network_faults and self._proxy is not None:
+        if self.plan.network_faults and self._proxy is not None and not self.plan.crashes_only:
             faults.append(("commit unanswered", 3, self._lose_commit))
         name, _, fault = self._chance.choices(faults, [weight for _, weight, _ in faults])[0]
         self._say(f"{self.faults + 1}: {name}")
@@ -146,10 +149,10 @@ class Proof:
         if number is not None:
             self.fleet.kill(number)
 
-    def _crash_point(self) -> None:
+    def _crash_point(self, points: Sequence[CrashPoint] = tuple(CrashPoint)) -> None:
         """Restart a member so that it dies at a named moment, and wait until it has."""
         number = self._chance.randrange(MEMBERS)
-        point = self._chance.choice(list(CrashPoint))
+        point = self._chance.choice(points)
         self.fleet.kill(number)
         self.fleet.start(number, "--crash-at", point.value, "--crash-after", str(self._chance.randrange(1, 4)))
         until = time.monotonic() + CRASH_S
@@ -188,7 +191,7 @@ class Proof:
         self.fleet.start(number, *self._through_proxy)
         time.sleep(2.0)
         loss = self._proxy.lose_next(END_TXN, then=Then.REFUSE)
-        if loss.happened.wait(5.0):
+        if loss.happened.wait(8.0):
             self.done["answers lost"] += 1
         time.sleep(COMMIT_S + 0.5)
         self._proxy.accept()

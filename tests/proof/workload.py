@@ -44,8 +44,7 @@ def mixed(seed: int, records: int) -> list[Published]:
         list(hops(records, 3)),
         list(reminders(records // 2, chance)),
     ]
-    rows = [row for group in zip_longest(*kinds) for row in group if row is not None]
-    return rows
+    return [row for group in zip_longest(*kinds) for row in group if row is not None]
 
 
 def expected_counts(published: list[Published]) -> dict[str, int]:

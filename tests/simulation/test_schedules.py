@@ -1,4 +1,4 @@
-"""Thousands of seeded histories of a simulated cluster. A seed that fails is printed, and fails again when it is run."""
+"""Thousands of seeded histories of a simulated cluster. A seed that fails is printed, and fails again when run."""
 
 import logging
 import multiprocessing

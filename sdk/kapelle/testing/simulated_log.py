@@ -37,6 +37,7 @@ class SimulatedLog:
         self._epochs: dict[str, int] = {}
         self._owned: dict[str, set[int]] = {p: set() for p in topology.processors}
         self._positions: dict[tuple[str, Place], int] = {}
+        self._told: dict[tuple[str, Place], int] = {}  # the ends that were told
         self._watched: dict[Place, int] = {}
         self._row_ends: dict[Place, int] = {}
         self._transaction: Transaction | None = None
@@ -51,7 +52,10 @@ class SimulatedLog:
     def take(self, records_max: int, wait_s: float) -> Taken:  # noqa: ARG002 - time stands still here
         self._rebalance()
         taken = Taken([], [])
-        for (processor, place), position in list(self._positions.items()):
+        for (processor, place), start in list(self._positions.items()):
+            if start == self._told.get((processor, place)) == self.cluster.end(place) and not self.faults.repeat_records:
+                continue  # nothing has come since the end was told
+            position = start
             stable = self.cluster.stable_end(place)
             there = self.cluster.committed_entries(place, position)
             wanted = there[: self._choose(min(len(there), records_max) + 1)] if there else []
@@ -64,6 +68,7 @@ class SimulatedLog:
             if whole:
                 position = max(position, stable)
                 taken.ends.append((processor, place, position))
+                self._told[processor, place] = position
             self._positions[processor, place] = position
         return taken
 
@@ -75,6 +80,7 @@ class SimulatedLog:
     def start(self, processor: str, offsets: Mapping[Place, int]) -> None:
         for place, offset in offsets.items():
             self._positions[processor, place] = offset
+            self._told.pop((processor, place), None)
 
     def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
         try:
@@ -179,7 +185,7 @@ class SimulatedLog:
     # Partitions -----------------------------------------------------------------------------------------------------
 
     def _rebalance(self) -> None:
-        assert self._listener is not None
+        listener = self._joined()
         for processor, owned in self._owned.items():
             group = self.cluster.groups[processor]
             expelled = group.members.get(self.name) != self._epochs[processor]
@@ -190,15 +196,14 @@ class SimulatedLog:
                 self._epochs[processor] = self.cluster.join_group(processor, self.name)
             new = {p for p, m in group.wanted.items() if m == self.name and p not in group.owner}
             if new:
-                owned |= new
+                owned.update(new)
                 group.owner.update(dict.fromkeys(new, self.name))
-                self._listener.assigned(processor, sorted(new))
+                listener.assigned(processor, sorted(new))
 
     def _give_up(self, processor: str, partitions: set[int]) -> None:
-        assert self._listener is not None
         group = self.cluster.groups[processor]
         self._owned[processor] -= partitions
-        self._listener.revoked(processor, sorted(partitions))
+        self._joined().revoked(processor, sorted(partitions))
         for partition in partitions:
             if group.owner.get(partition) == self.name and group.members.get(self.name) == self._epochs[processor]:
                 del group.owner[partition]
@@ -207,3 +212,8 @@ class SimulatedLog:
             for (name, place), offset in self._positions.items()
             if name != processor or place.partition not in partitions
         }
+
+    def _joined(self) -> Listener:
+        if self._listener is None:
+            raise AssertionError("nobody has joined")
+        return self._listener

@@ -23,8 +23,7 @@ class Coordinates(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, place: Place, record: Record) -> "Coordinates":
-        id = f"{place}-{record.offset}"
-        return cls(place, record.offset, id, record.key, record.value, record.headers or ())
+        return cls(place, record.offset, f"{place}-{record.offset}", record.key, record.value, record.headers or ())
 
 
 def letter_bytes_max(record_bytes_max: int) -> int:

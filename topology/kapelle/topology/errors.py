@@ -38,7 +38,7 @@ class BadSetting(TopologyError):
 
 
 class TopicsDiffer(TopologyError):
-    """Topics are missing or differ from what the topology needs. The message lists them and the command that mends it."""
+    """Topics are missing or differ from what is needed. The message lists them and the command that mends it."""
 
     def __init__(self, differences: list[str], mend: str) -> None:
         lines = "\n".join(f"  {line}" for line in differences)

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from kapelle.processors.effects import Emit
+from kapelle.processors.effects import Effect, Emit
 from kapelle.processors.errors import BadDeclaration
 from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.streams import Stream
@@ -43,8 +43,8 @@ class Root:
 
     __slots__ = ("count", "id")
 
-    def __init__(self, id: str) -> None:
-        self.id = id
+    def __init__(self, name: str) -> None:
+        self.id = name
         self.count = 0
 
 
@@ -114,8 +114,8 @@ class Fold:
                 self._undecodable(shard, (place, record), wrong)
                 continue
             trace = _trace(headers) if headers else None
-            id = f"{place.topic}-{place.partition}-{offset}"
-            fold(shard, Message(text, value, id, trace, headers or ()), None, (place, record))
+            name = f"{place.topic}-{place.partition}-{offset}"
+            fold(shard, Message(text, value, name, trace, headers or ()), None, (place, record))
 
     def entry(self, entry: Entry) -> None:
         """Fold a message of the queue."""
@@ -140,34 +140,18 @@ class Fold:
             return
         if root is None:
             root = Root(f"{shard.processor.name}/{message.id}")  # others may read the same record
-        outs: list[Out] = []
-        direct: list[Entry] = []
-        events: list[Message[Any]] = []
         try:
-            for effect in effects:
-                root.count += 1
-                id = f"{root.id}#{root.count}"
-                if isinstance(effect, Emit):
-                    value = effect.value
-                    contract = type(value)
-                    if contract not in shard.appliers:
-                        raise BadDeclaration(f"{contract.__name__} is not an event of {shard.processor.name!r}")
-                    headers = shard.forms[contract].make(id, self.time, message.trace)
-                    outs.append((shard.events, message.key.encode(), self._encode(value), headers))
-                    events.append(Message(message.key, value, id, message.trace))
-                else:
-                    sent = Message(effect.key, effect.value, id, message.trace)
-                    self._send(shard, effect.stream, sent, (outs, direct, root))
+            outs, events, direct = self._encoded(shard, message, root, effects)
         except Exception as error:  # noqa: BLE001 - as above: the effects are what that code made of them
             self._bug(shard, message, source, (Stage.ENCODE, error))
             return
-        for event in events:
-            try:
+        try:
+            for event in events:
                 shard.appliers[type(event.value)](event, shard.writer)
-            except NOT_THE_PROCESSORS:
-                raise
-            except Exception as error:  # noqa: BLE001 - as above
-                self._apply_failed(shard, message, event, error)
+        except NOT_THE_PROCESSORS:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            self._apply_failed(shard, message, event, error)
         if type(message.value) is TimerDue:
             self._check_settled(shard, message)
         self.outs += outs
@@ -175,6 +159,28 @@ class Fold:
         if direct:
             self.queue.extend(direct)
             self._counters.delivered += len(direct)
+
+    def _encoded(
+        self, shard: Shard, message: Message[Any], root: Root, effects: list[Effect]
+    ) -> tuple[list[Out], list[Message[Any]], list[Entry]]:
+        """The effects as bytes for the log, events for `apply`, and commands for the queue."""
+        outs: list[Out] = []
+        events: list[Message[Any]] = []
+        direct: list[Entry] = []
+        for effect in effects:
+            root.count += 1
+            name = f"{root.id}#{root.count}"
+            if isinstance(effect, Emit):
+                contract = type(effect.value)
+                if contract not in shard.appliers:
+                    raise BadDeclaration(f"{contract.__name__} is not an event of {shard.processor.name!r}")
+                headers = shard.forms[contract].make(name, self.time, message.trace)
+                outs.append((shard.events, message.key.encode(), self._encode(effect.value), headers))
+                events.append(Message(message.key, effect.value, name, message.trace))
+            else:
+                sent = Message(effect.key, effect.value, name, message.trace)
+                self._send(shard, effect.stream, sent, (outs, direct, root))
+        return outs, events, direct
 
     def _send(
         self, shard: Shard, stream: Stream, message: Message[Any], into: tuple[list[Out], list[Entry], Root]

@@ -137,7 +137,7 @@ class Log(Protocol):
     def abort(self) -> None: ...
 
     def renew(self) -> None:
-        """A new producer in place of a lost one. What became of the old one's transaction is settled when it returns."""
+        """A new producer for a lost one. What became of the old one's transaction is settled when it returns."""
         ...
 
     def leave(self) -> None:

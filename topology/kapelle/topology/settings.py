@@ -25,7 +25,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     restore_rows_max: int = 20_000
     idle_wait_ms: int = 500
     restore_slice_ms: int = 50  # how long live partitions wait for restoring ones, a cycle
-    restore_stuck_ms: int = 1_500  # a changelog that can't be read on for so long is held by a dead member's transaction
+    restore_stuck_ms: int = 1_500  # a changelog not read on for so long is held by a dead member's transaction
     settle_records_max: int = 5_000  # a target lagging more than this keeps taking its commands by topic
     settle_ms_max: int = 1_000
     settle_again_ms: int = 5_000

@@ -15,17 +15,27 @@ Setting = str | int | float | bool
 
 OWNED = {
     "acks": "a transaction needs all replicas",
+    "allow.auto.create.topics": "topics are made by `kapelle topics apply`, never by accident",
+    "auto.commit.enable": "offsets are committed in the transaction, with the outputs",
     "auto.offset.reset": "a processor reads its inputs from the beginning, or history would have holes",
+    "bootstrap.servers": "it is given by itself, as bootstrap_servers",
     "enable.auto.commit": "offsets are committed in the transaction, with the outputs",
     "enable.auto.offset.store": "offsets are committed in the transaction, with the outputs",
     "enable.idempotence": "a transaction needs it",
     "enable.partition.eof": "the runtime must see where a partition ends",
     "group.id": "each processor has a group of its own",
+    "group.protocol": "it is given by itself, as protocol",
     "isolation.level": "aborted records must never be read",
+    "max.in.flight": "a transaction needs at most 5",
     "max.in.flight.requests.per.connection": "a transaction needs at most 5",
     "message.max.bytes": "it follows from record_bytes_max",
+    "metadata.broker.list": "it is given by itself, as bootstrap_servers",
     "partition.assignment.strategy": "the runtime follows the assignment of one topic with all of a processor's inputs",
     "partitioner": "keys must go where Java's clients put them",
+    "request.required.acks": "a transaction needs all replicas",
+    "session.timeout.ms": "it is given by itself, as session_timeout_ms",
+    "statistics.interval.ms": "it is given by itself, as statistics_ms",
+    "transaction.timeout.ms": "it is given by itself, as transaction_timeout_ms",
     "transactional.id": "it follows from the instance, which must be unique",
 }
 SECRETS = ("password", "secret", "key.pem", "oauthbearer.config", "sasl.jaas", "token", "private", "keystore")
@@ -67,7 +77,12 @@ class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True):
         shown: dict[str, Setting] = {
             name: getattr(self, name) for name in self.__struct_fields__ if name not in {"extra", "bootstrap_servers"}
         }
-        return shown | {n: "•••" if is_secret(n) else v for n, v in self._of("").items()}
+        shown["bootstrap.servers"] = self.bootstrap_servers
+        return shown | {n: "•••" if is_secret(n) else v for n, v in self.extra.items()}
+
+    def __repr__(self) -> str:
+        """Safe wherever settings may be printed by accident, as in a traceback."""
+        return f"{type(self).__name__}({self.redacted()})"
 
     def producer(self, transactional_id: str) -> dict[str, Setting]:
         return {
@@ -85,7 +100,7 @@ class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True):
             "retry.backoff.max.ms": 200,
             "compression.type": "lz4",
             "queue.buffering.max.messages": 500_000,
-            **self._of("producer"),
+            **self._given("producer"),
         }
 
     def consumer(self, group: str) -> dict[str, Setting]:
@@ -96,7 +111,7 @@ class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True):
                 "session.timeout.ms": self.session_timeout_ms,
                 "heartbeat.interval.ms": max(self.session_timeout_ms // 4, 100),
             }
-        return self.reader(group) | membership | self._of("consumer")
+        return self.reader(group) | membership | self._given("consumer")
 
     def reader(self, group: str) -> dict[str, Setting]:
         """A consumer outside group management."""
@@ -112,6 +127,7 @@ class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True):
             "allow.auto.create.topics": False,
             "queued.max.messages.kbytes": 16 * 1024,
             "fetch.message.max.bytes": max(self.wire_bytes_max, 1024 * 1024),
+            **self._given("consumer"),
         }
 
     def admin(self) -> dict[str, Setting]:
@@ -124,14 +140,12 @@ class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def _common(self, kind: str) -> dict[str, Setting]:
         statistics = {} if kind == "admin" else {"statistics.interval.ms": self.statistics_ms}
-        return {"log_level": 3, **statistics, **self._of(""), **self._of(kind)}
+        return {"bootstrap.servers": self.bootstrap_servers, "log_level": 3, **statistics, **self._given(kind)}
 
-    def _of(self, kind: str) -> dict[str, Setting]:
-        """What was given for one kind of client, or for all."""
-        if not kind:
-            given = {n: v for n, v in self.extra.items() if n.partition(".")[0] not in KINDS}
-            return {"bootstrap.servers": self.bootstrap_servers, **given}
-        return {n.removeprefix(f"{kind}."): v for n, v in self.extra.items() if n.startswith(f"{kind}.")}
+    def _given(self, kind: str) -> dict[str, Setting]:
+        """What was given for all clients and, above it, for this kind."""
+        for_all = {n: v for n, v in self.extra.items() if n.partition(".")[0] not in KINDS}
+        return for_all | {n.removeprefix(f"{kind}."): v for n, v in self.extra.items() if n.startswith(f"{kind}.")}
 
 
 def is_secret(name: str) -> bool:

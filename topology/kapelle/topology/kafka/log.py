@@ -14,7 +14,7 @@ from kapelle.topology.kafka.offsets import Offsets
 from kapelle.topology.kafka.reader import GroupReader
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.transactions import Transactor
-from kapelle.topology.log import Headers, Listener, Place, Row, Taken
+from kapelle.topology.log import Listener, Place, Row, Taken
 
 UNSTABLE_S = 1.0  # how long offsets may be unstable before we end the transaction that holds them
 SLICE_S = 0.001  # how long to wait for one of several consumers
@@ -88,7 +88,7 @@ class KafkaLog:
         self._readers[processor].start(offsets)
 
     def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
-        """Final offsets. If an open transaction holds them, give it a moment, then end it and let the caller ask again."""
+        """Final offsets. If an open transaction holds them for a while, it is ended, and the caller asks again."""
         try:
             found = self._readers[processor].committed(places, UNSTABLE_S)
         except CycleAborted:

@@ -36,7 +36,7 @@ def instance_of(state_dir: Path) -> str:
 class KafkaMember:
     """A member on Kafka with its tables on disk. Use as a context manager; call `run`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as of the member, each by its name
         self,
         topology: Topology,
         kafka: KafkaSettings,

@@ -2,16 +2,18 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from kapelle.topology.errors import BrokerRefused, CycleAborted, InstanceFencedAgain, ProducerLost
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import commit_meaning, meaning, translated
 from kapelle.topology.log import Out, Place
 
-FENCES_MAX = 5
+# Who takes over partitions may fence us now and then (see fencing.py); another process of our name does so always.
+FENCES_MAX = 20
 FENCES_WITHIN_S = 60.0
 
 
@@ -26,7 +28,7 @@ class Transactor:
         self._produce: Callable[..., None] = _closed
         self._open = False
         self._row_ends: dict[Place, int] = {}
-        self._renewed_at_s: list[float] = []
+        self._fenced_at_s: list[float] = []
 
     def renew(self) -> None:
         """Throw the producer away and make a new one. The broker ends the old one's transaction before this returns."""
@@ -49,16 +51,15 @@ class Transactor:
         self._open = True
 
     def send(self, outs: Sequence[Out]) -> None:
-        produce = self._produce
+        produce, place = self._produce, None
         try:
             for place, key, value, headers in outs:
                 try:
                     produce(place[0], value, key, place[1], None, None, 0, headers)
                 except BufferError:
-                    self._make_room()
-                    produce(place[0], value, key, place[1], None, None, 0, headers)
+                    self._produce_late(place[0], value, key, place[1], None, None, 0, headers)
         except KafkaException as error:
-            raise meaning(error.args[0], "produce") from error
+            raise meaning(error.args[0], f"produce to {place}") from error
 
     def send_rows(self, place: Place, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Send changelog rows; the offset of the last one comes back with its delivery report."""
@@ -77,8 +78,7 @@ class Transactor:
                 try:
                     produce(topic, value, key, partition, report)
                 except BufferError:
-                    self._make_room()
-                    produce(topic, value, key, partition, report)
+                    self._produce_late(topic, value, key, partition, report)
         except KafkaException as error:
             raise meaning(error.args[0], f"produce to {place}") from error
 
@@ -120,30 +120,45 @@ class Transactor:
     def close(self) -> None:
         """Let the producer go without waiting for anything it still holds.
 
-        Not with its own `close`, which would try to abort: what became of its transaction is for the next one to settle.
+        Not with its own `close`, which would try to abort: what became of its transaction the next one settles.
         """
         producer, self._producer = self._producer, None
         self._produce = _closed
         self._open = False
         if producer is not None:
-            producer.purge()
-            producer.poll(0)
+            with suppress(KafkaException):  # polling tells a fatal error once more; that is why we are here
+                producer.purge()
+                producer.poll(0)
 
     def _live(self) -> Producer:
         if self._producer is None:
             raise ProducerLost("there is no producer")
         return self._producer
 
-    def _make_room(self) -> None:
+    def _produce_late(self, *arguments: Any) -> None:
         """The producer's queue is full: wait for deliveries. This is the back-pressure of a slow broker."""
-        if self._live().poll(self._settings.call_timeout_s) == 0:
-            raise CycleAborted(f"nothing was delivered for {self._settings.call_timeout_s} s")
+        while True:
+            if self._live().poll(self._settings.call_timeout_s) == 0:
+                raise CycleAborted(f"nothing was delivered for {self._settings.call_timeout_s} s")
+            with suppress(BufferError):  # statistics were polled, and nothing was delivered
+                return self._produce(*arguments)
 
     def _give_up_if_fenced_again(self) -> None:
+        if self._producer is None or not _was_fenced(self._producer):
+            return
         now = time.monotonic()
-        self._renewed_at_s = [at for at in self._renewed_at_s if now - at < FENCES_WITHIN_S] + [now]
-        if self._producer is not None and len(self._renewed_at_s) > FENCES_MAX * 4:
+        self._fenced_at_s = [at for at in self._fenced_at_s if now - at < FENCES_WITHIN_S] + [now]
+        if len(self._fenced_at_s) > FENCES_MAX:
             raise InstanceFencedAgain(self.transactional_id)
+
+
+def _was_fenced(producer: Producer) -> bool:
+    """Whether a newer producer of the same name is why this one is lost: a fatal error is the answer to every call."""
+    try:
+        producer.begin_transaction()
+    except KafkaException as error:
+        return bool(error.args[0].code() == KafkaError._FENCED)
+    return False
 
 
 def _closed(*_: object, **__: object) -> None:

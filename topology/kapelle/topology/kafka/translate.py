@@ -2,7 +2,7 @@
 
     CycleAborted     abort, rewind, go on       the transaction is ours to abort, or there was none
     ProducerLost     a new producer             fenced, fatal, or a commit whose outcome nobody can tell
-    BrokerRefused    stop                       no retry can mend it: authorisation, unsupported version
+    BrokerRefused    stop                       no retry can mend it: authorisation, unsupported version, size
 
 The rule for commits is stricter than librdkafka's: a commit that timed out may be answered later, and with the
 transaction protocol that librdkafka speaks a second commit could then meet the next transaction. So an unanswered
@@ -27,6 +27,7 @@ REFUSED = frozenset(
         KafkaError.UNSUPPORTED_VERSION,
         KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
         KafkaError.INVALID_TRANSACTION_TIMEOUT,
+        KafkaError.MSG_SIZE_TOO_LARGE,
         KafkaError._AUTHENTICATION,
         KafkaError._UNSUPPORTED_FEATURE,
         KafkaError._SSL,
