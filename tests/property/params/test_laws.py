@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapelle.processors.params import (
+    BadDefinition,
     Context,
     CyclicReference,
     Definition,
@@ -149,3 +150,22 @@ def test_doubled_dollar_signs_keep_any_text_as_it_is(text: str) -> None:
 def test_any_value_is_converted_or_refused(kind: ParamType, value: Any) -> None:
     with suppress(NotConvertible):
         coerced("p", kind, value)
+
+
+documents = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["type", "value", "expression", "mode", "tags", "validator", "a"]), inner),
+    ),
+    max_leaves=8,
+)
+
+
+@BOUNDED
+@given(st.dictionaries(st.text(max_size=3), documents, max_size=2), st.booleans())
+def test_any_document_is_a_definition_or_is_refused(raw: dict[str, Any], trusted: bool) -> None:
+    with suppress(BadDefinition):
+        definitions_of({name: {"type": "MAP", "value": raw} for name in raw} or raw, trusted=trusted)
+    with suppress(BadDefinition):
+        definitions_of(raw, trusted=trusted)

@@ -68,6 +68,8 @@ REFUSED: list[tuple[ParamType, Any]] = [
     (T.DOUBLE, "1e999999999"),
     (T.DOUBLE, "9" * 2000),
     (T.DOUBLE, True),
+    (T.DOUBLE, float("nan")),
+    (T.DOUBLE, float("inf")),
     (T.DOUBLE, [1.5]),
     (T.BOOLEAN, "yes"),
     (T.BOOLEAN, 1),

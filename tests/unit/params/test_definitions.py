@@ -16,8 +16,9 @@ from kapelle.processors.params import (
     definition_of,
     definitions_of,
 )
-from kapelle.processors.params.defaults import BY_TYPE, WORKFLOW
+from kapelle.processors.params.defaults import WORKFLOW
 from kapelle.processors.params.names import RESERVED_NAMES
+from kapelle.processors.params.type_defaults import BY_TYPE
 
 
 def test_a_literal_is_read_with_all_its_parts() -> None:

@@ -21,6 +21,7 @@ from kapelle.processors.params import (
 )
 from kapelle.processors.params import defaults as given
 from kapelle.processors.params.durations import UNITS_MS
+from kapelle.processors.params.type_defaults import BY_TYPE
 from kapelle.processors.params.validators import ANNOTATIONS
 from kapelle.processors.sel import Extension, Sel
 
@@ -58,7 +59,7 @@ def test_an_example_in_python_runs(program: str, tmp_path: Path) -> None:
         [f"@{name}" for name in ANNOTATIONS],
         list(UNITS_MS),
         [layer.name for order in (WORKFLOW_START, WORKFLOW_RESTART, STEP) for _, layer in order],
-        [*given.WORKFLOW, *given.STEP, *(name for params in given.BY_TYPE.values() for name in params)],
+        [*given.WORKFLOW, *given.STEP, *(name for params in BY_TYPE.values() for name in params)],
         [name for name in RESERVED_NAMES if name.islower() or "_" in name],
     ],
 )

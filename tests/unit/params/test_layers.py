@@ -11,14 +11,18 @@ from kapelle.processors.params import (
     WORKFLOW_DEFAULTS,
     WORKFLOW_RESTART,
     WORKFLOW_START,
+    Context,
     MergeRefused,
     MissingParam,
     Mode,
     Source,
+    StepScope,
     definitions_of,
+    evaluate,
     injected,
     merged,
 )
+from kapelle.processors.sel import Extension, Sel
 
 
 def params(**raw: Any) -> Any:
@@ -167,3 +171,40 @@ def test_workflow_parameters_override_the_values_of_a_runtimes_schema() -> None:
 def test_a_misspelt_layer_is_refused() -> None:
     with pytest.raises(ValueError, match="run parms"):
         merged(STEP, {"run parms": params(a=1)})
+
+
+@pytest.mark.parametrize(
+    ("step_type", "given", "expected"),
+    [
+        ("SLEEP", {}, {"sleep_seconds": 3}),
+        (
+            "HTTP",
+            {"http": {"type": "MAP", "value": {"url": {"type": "STRING", "value": "u"}}}},
+            {
+                "http": {
+                    "url": "u",
+                    "method": "GET",
+                    "headers": {"Content-Type": "application/json", "Accept": "application/json"},
+                }
+            },
+        ),
+        (
+            "KUBERNETES",
+            {"kubernetes": {"type": "MAP", "value": {"image": {"type": "STRING", "value": "i"}}}},
+            {"kubernetes": {"app_name": "kapelle-job", "image": "i", "env": {}}},
+        ),
+    ],
+)
+def test_a_type_gives_its_steps_their_defaults(step_type: str, given: Any, expected: dict[str, Any]) -> None:
+    made = merged(STEP, {"type defaults": TYPE_DEFAULTS[step_type], "definition": definitions_of(given)})
+    context = Context(Sel(), 0, "s", Extension())
+
+    values = evaluate(made, StepScope("s", {}, {}, context.extension), context)
+
+    assert {name: values[name].value for name in expected} == expected
+
+
+@pytest.mark.parametrize(("step_type", "missing"), [("HTTP", "url"), ("KUBERNETES", "image"), ("NOTEBOOK", "image")])
+def test_what_a_type_requires_inside_its_map_is_named_when_missing(step_type: str, missing: str) -> None:
+    with pytest.raises(MissingParam, match=missing):
+        merged(STEP, {"type defaults": TYPE_DEFAULTS[step_type]})

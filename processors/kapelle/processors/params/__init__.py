@@ -1,7 +1,7 @@
 """Parameters: definitions, the layers that give them, their merging and their evaluation. See `docs/parameters.md`."""
 
 from kapelle.processors.params.coercion import Coerced, coerced
-from kapelle.processors.params.defaults import DRY_RUN_DEFAULTS, STEP_DEFAULTS, TYPE_DEFAULTS, WORKFLOW_DEFAULTS
+from kapelle.processors.params.defaults import DRY_RUN_DEFAULTS, STEP_DEFAULTS, WORKFLOW_DEFAULTS
 from kapelle.processors.params.definitions import (
     Definition,
     Definitions,
@@ -30,6 +30,7 @@ from kapelle.processors.params.merge import Stage, merge
 from kapelle.processors.params.names import RESERVED_NAMES, check_run_params
 from kapelle.processors.params.outputs import taken_over, with_outputs
 from kapelle.processors.params.scopes import StepScope, WorkflowScope
+from kapelle.processors.params.type_defaults import TYPE_DEFAULTS
 from kapelle.processors.params.types import InternalMode, Mode, ParamType, Source
 from kapelle.processors.params.validators import check_validator
 

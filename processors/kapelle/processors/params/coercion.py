@@ -14,6 +14,7 @@
 What changes the type leaves a note. Anything else is `NotConvertible`.
 """
 
+import math
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -54,7 +55,11 @@ def _is_natural(kind: ParamType, value: Any) -> bool:
 def found_in_words(value: Any) -> str:
     """The type of a value and, if it is short, the value."""
     kind = KIND_NAMES.get(type(value), "DOUBLE" if isinstance(value, Decimal) else type(value).__name__)
-    shown = repr(value)
+    # A container is shown only if it is small and flat: what is deep or large would cost more than it tells.
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    if len(items) > 8 or any(isinstance(item, list | tuple | dict) for item in items):
+        return kind
+    shown = repr(value[:80] if isinstance(value, str) else value)
     return f"{kind} {shown}" if len(shown) <= 60 else kind
 
 
@@ -86,6 +91,8 @@ def _double(value: Any) -> Decimal | float:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
         raise TypeError
     if isinstance(value, float | Decimal):
+        if not math.isfinite(value):
+            raise ValueError
         return value
     if isinstance(value, str) and (len(value) > NUMBER_CHARS_MAX or "_" in value or not value.isascii()):
         raise ValueError

@@ -65,30 +65,10 @@ STEP: Final[Mapping[str, Mapping[str, Any]]] = {
     "step_attempt_id": _reserved("LONG", 'params.getFromStep("step_attempt_id")'),
     "step_id": _reserved("STRING", 'params.getFromStep("step_id")'),
 }
-LOOP: Final[Mapping[str, Mapping[str, Any]]] = {
-    "loop_params": {"type": "MAP", "mode": "MUTABLE_ON_START", "internal_mode": "REQUIRED"},
-    "loop_index": {"type": "LONG", "value": -1, "internal_mode": "RESERVED"},
-}
-BY_TYPE: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
-    "FOREACH": LOOP,
-    "WHILE": {**LOOP, "condition": {"type": "BOOLEAN", "value": False, "internal_mode": "RESERVED"}},
-    "SUBWORKFLOW": {
-        "subworkflow_id": {"type": "STRING", "mode": "MUTABLE_ON_START", "internal_mode": "REQUIRED"},
-        "subworkflow_version": {
-            "type": "STRING",
-            "value": "active",
-            "mode": "MUTABLE_ON_START",
-            "internal_mode": "PROVIDED",
-        },
-    },
-}
 DRY_RUN: Final[Mapping[str, Mapping[str, Any]]] = {
     name: {"type": "STRING", "value": "20210101"} for name in ("FROM_DATE", "TO_DATE")
 }
 
 WORKFLOW_DEFAULTS: Final[Mapping[str, Definition]] = definitions_of(WORKFLOW, trusted=True)
 STEP_DEFAULTS: Final[Mapping[str, Definition]] = definitions_of(STEP, trusted=True)
-TYPE_DEFAULTS: Final[Mapping[str, Mapping[str, Definition]]] = {
-    step_type: definitions_of(params, trusted=True) for step_type, params in BY_TYPE.items()
-}
 DRY_RUN_DEFAULTS: Final[Mapping[str, Definition]] = definitions_of(DRY_RUN, trusted=True)

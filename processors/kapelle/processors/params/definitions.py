@@ -118,7 +118,9 @@ def _choice(options: type[Any], value: Any, name: str, what: str) -> Any:
     try:
         return options(str(value).upper())
     except ValueError:
-        raise BadDefinition(name, f"{value!r} is no {what}: expected one of {', '.join(str(option) for option in options)}") from None
+        raise BadDefinition(
+            name, f"{value!r} is no {what}: expected one of {', '.join(str(option) for option in options)}"
+        ) from None
 
 
 def _optional(options: type[Any], raw: Mapping[str, Any], key: str, name: str) -> Any:

@@ -102,16 +102,13 @@ def injected(schema: Definitions, workflow_values: Mapping[str, Definition]) -> 
 def cleaned(params: Definitions) -> dict[str, Definition]:
     """Drop what is optional and was never given; refuse what is required and was never given."""
     out: dict[str, Definition] = {}
-    for name, one in params.items():
-        optional = one.internal_mode is InternalMode.OPTIONAL
-        if one.is_empty or (one.type is ParamType.MAP and one.is_literal and not one.value):
-            if optional:
-                continue
-            if one.is_empty:
-                raise MissingParam(name, one.type.value)
-        if one.type is ParamType.MAP and isinstance(one.value, dict):
-            one = msgspec.structs.replace(one, value=cleaned(one.value))  # noqa: PLW2901 - the cleaned one takes its place
-        reserved = one.internal_mode is InternalMode.RESERVED
-        mode = Mode.CONSTANT if reserved else one.mode
-        out[name] = msgspec.structs.replace(one, mode=mode, internal_mode=None)
+    for name, given in params.items():
+        is_map = given.type is ParamType.MAP and isinstance(given.value, dict)
+        value = cleaned(given.value) if is_map else given.value
+        if given.internal_mode is InternalMode.OPTIONAL and (given.is_empty or (is_map and not value)):
+            continue
+        if given.is_empty:
+            raise MissingParam(name, given.type.value)
+        mode = Mode.CONSTANT if given.internal_mode is InternalMode.RESERVED else given.mode
+        out[name] = msgspec.structs.replace(given, value=value, mode=mode, internal_mode=None)
     return out

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from kapelle.processors.params.coercion import coerced
+from kapelle.processors.params.coercion import coerced, found_in_words
 from kapelle.processors.params.definitions import Definition, Definitions
 from kapelle.processors.params.errors import MergeRefused, NotConvertible
 from kapelle.processors.params.types import InternalMode, Mode, ParamType, ParamValue, Source
@@ -134,7 +134,9 @@ def _value(name: str, base: Definition | None, change: Definition, stage: Stage)
     try:
         return coerced(name, base.type, change.value).value
     except NotConvertible:
-        raise MergeRefused(name, stage.layer, f"its type is {base.type} and {change.value!r} is none") from None
+        raise MergeRefused(
+            name, stage.layer, f"its type is {base.type} and the change is {found_in_words(change.value)}"
+        ) from None
 
 
 def _parent_mode(base: Definition | None, change: Definition, stage: Stage) -> Mode | None:

@@ -379,7 +379,7 @@ def _refusing_null(step: Suffix, base: tree.Name) -> Suffix:
             hint = did_you_mean(name, STATIC_NAMES)
             if name in ("java", "javax", "org", "com", "net"):
                 hint = "write the class without its package"
-            raise BadValue(f"Expected a value before the member, but {name!r} is NULL", span=span, hint=hint)
+            raise BadValue(f"Expected a value before the member, but {name[:64]!r} is NULL", span=span, hint=hint)
         return step(f, target)
 
     return run

@@ -37,7 +37,7 @@ def _lark(depth_max: int) -> Lark:
 def parse(text: str, limits: Limits) -> Block:
     """The tree of a program, or a `ParseError` that says where it stops being SEL."""
     if len(text) > limits.expression_chars:
-        raise LimitExceeded("expression_chars", limits.expression_chars)
+        raise LimitExceeded("expression_chars", limits.expression_chars).located(text[:200])
     try:
         # The closing semicolon may be left out; an extra one is an empty statement. The line break ends a comment.
         built: Tree[Token] | Block = _lark(limits.stack_depth).parse(f"{text}\n;")

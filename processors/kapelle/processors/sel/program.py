@@ -23,7 +23,8 @@ from kapelle.processors.sel.statements import RETURN, StatementCompiler, as_expr
 from kapelle.processors.sel.values import KIND_NAMES, SCALARS, VOID, result_of
 from kapelle.processors.sel.variables import UNSET
 
-PROGRAMS_MAX = 4096
+# A compiled program takes up to 350 bytes for each character of its text: the cache stays below 100 MB.
+CACHE_CHARS_MAX = 256_000
 NO_INPUTS: Mapping[str, Value] = {}
 
 
@@ -127,14 +128,18 @@ class Sel:
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
         self._programs: dict[str, Program] = {}
+        self._chars = 0
 
     def program(self, text: str) -> Program:
         """The compiled text, from the cache if it was compiled before."""
         found = self._programs.get(text)
         if found is None:
             found = Program(text, self.limits)
-            while len(self._programs) >= PROGRAMS_MAX:
-                del self._programs[next(iter(self._programs))]
+            self._chars += len(text) + 1
+            while self._chars > CACHE_CHARS_MAX and self._programs:
+                oldest = next(iter(self._programs))
+                del self._programs[oldest]
+                self._chars -= len(oldest) + 1
             self._programs[text] = found
         return found
 

@@ -15,7 +15,7 @@ from kapelle.processors.sel.errors import BadValue
 from kapelle.processors.sel.limits import Frame
 
 PATTERN_CHARS_MAX = 1000
-PROGRAM_BYTES_MAX = 1 << 20
+PROGRAM_BYTES_MAX = 256 << 10
 MATCH_COST = 80  # visits: what finding and keeping one match takes beside the searching
 STEPS_PER_VISIT = 32
 STEPS_PER_VISIT_SEARCHING = 256
@@ -24,7 +24,7 @@ META = frozenset("\\.[]{}()*+-?^$|")
 _ONE_PASS = re2.compile(r"(?:\\?[^\\\[\](){}|*+?.^$]|\\[dDsSwW.|*+?^$(){}\[\]\\]|\[[^\\\[\]]+\])[+]?")
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=128)
 def _compiled(pattern: str) -> Any:
     options = re2.Options()
     options.max_mem = PROGRAM_BYTES_MAX

@@ -56,7 +56,7 @@ def type_named(name: str, *, is_array: bool = False) -> type:
 def unknown_type(name: str) -> SelError:
     """The error for a class that is not in the language."""
     hint = {"Object": "write the type itself, or no type at all", "List": "write an array such as String[]"}.get(name)
-    return Unsupported(f"Expected a class of SEL, but found {name!r}", hint=hint or did_you_mean(name, TYPES))
+    return Unsupported(f"Expected a class of SEL, but found {name[:64]!r}", hint=hint or did_you_mean(name, TYPES))
 
 
 def array_of(element: type, name: str) -> type[Array]:

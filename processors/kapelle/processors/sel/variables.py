@@ -137,7 +137,7 @@ class Variable:
             return coerced(kind, value)
         except SelError:
             raise TypeMismatch(
-                f"Expected {KIND_NAMES[kind]} for the variable {self.name!r}, but found {kind_of(value)}",
+                f"Expected {KIND_NAMES[kind]} for the variable {self.name[:64]!r}, but found {kind_of(value)}",
                 span=span,
                 hint="a variable keeps its type; use another name",
             ) from None
