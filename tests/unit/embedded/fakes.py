@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -87,14 +88,21 @@ class LogCase:
         self.log.flush()
 
 
+@cache
+def codec_of(topology: Topology) -> Codec:
+    """One for all: a codec learns to read each type once."""
+    return Codec(topology.catalog())
+
+
 def seen(runtime: EmbeddedRuntime) -> Seen:
     """Everything on every stream, as any reader sees it."""
-    codec = Codec(runtime.topology.catalog())
+    codec = codec_of(runtime.topology)
     found: dict[str, dict[int, list[tuple[str, Any]]]] = defaultdict(dict)
     for name, stream in runtime.topology.streams.items():
         for partition in range(runtime.topology.partitions(stream)):
             rows = found[name][partition] = []
-            while records := runtime.read(name, partition, len(rows), limit=10_000):
+            while len(rows) < runtime.end(name, partition):
+                records = runtime.read(name, partition, len(rows), limit=10_000)
                 rows += [((r.key or b"").decode(), codec.decode(r.value or b"")) for r in records]
     return found
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from kapelle.topology.embedded import LogDamaged, UnknownPlace
+from kapelle.topology.embedded import LogDamaged, Stopped, UnknownPlace
 from kapelle.topology.embedded.layout import Chunks
 from kapelle.topology.log import Place
 from kapelle.topology.tables import Batch, StoreFailed
@@ -195,7 +195,20 @@ def test_whoever_waits_for_records_is_sent_home_at_the_end(case: LogCase) -> Non
     found: list[bool] = []
     waiting = threading.Thread(target=lambda: found.append(case.log.wait({EVENTS[0]: 0})))
     waiting.start()
-    case.log.close()
+    case.log.give_up(Stopped())
     waiting.join(10.0)
 
     assert found == [False]
+
+
+def test_whoever_published_what_will_not_be_written_is_told(case: LogCase) -> None:
+    taken = case.publish(TICKS[0], "taken")[0]
+    case.taken()
+    waiting = case.publish(TICKS[0], "waiting")[0]
+    case.log.give_up(Stopped())
+    later = case.publish(TICKS[0], "later")[0]
+    case.log.give_up(Stopped())
+
+    for receipt in (taken, waiting, later):
+        with pytest.raises(Stopped):
+            receipt.future.result(0)

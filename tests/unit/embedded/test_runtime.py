@@ -405,7 +405,8 @@ def test_a_signal_stops_a_runtime_that_waits(tmp_path: Path) -> None:
     try:
         with EmbeddedRuntime(COUNTING, tmp_path) as runtime:
             runtime.stop_on_signals()
-            threading.Timer(0.05, signal.raise_signal, (signal.SIGTERM,)).start()
+            main = threading.main_thread().ident or 0
+            threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGTERM)).start()
             runtime.run()
     finally:
         for number, handler in before.items():

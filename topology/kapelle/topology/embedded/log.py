@@ -23,7 +23,6 @@ from kapelle.topology.log import Listener, Out, Place, Row, Run, Taken
 from kapelle.topology.tables import Batch, Store
 
 TAKE_BYTES_MAX: Final = 16 * 1024 * 1024  # what one look at the log may bring into memory, give or take a chunk
-
 DRAIN_RECORDS: Final = 2_000
 
 
@@ -38,7 +37,7 @@ class Transaction(Enum):
 class EmbeddedLog:
     """One process's log in one store, which holds the tables as well.
 
-    Everything but `read`, `ends`, `wait` and what the inbox allows is for the one thread that runs the member.
+    Everything but `read`, `end`, `wait` and the inbox is for the one thread that runs the member.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class EmbeddedLog:
         self._letters: list[tuple[Letter, Position]] = []  # taken, not yet written
         self._in_doubt = False  # a write has failed, and may be there or not: only the next start can tell
         self._news = threading.Condition()
-        self._closed = False
+        self._ended = False
         # Bound once: tables are read for every record.
         self.get = store.get  # type: ignore[method-assign]
 
@@ -83,7 +82,7 @@ class EmbeddedLog:
             return any(partition.end > end for partition, end in partitions)
 
         with self._news:
-            self._news.wait_for(lambda: grown() or self._closed, timeout_s)
+            self._news.wait_for(lambda: grown() or self._ended, timeout_s)
         return grown()
 
     def _partition(self, place: Place) -> Partition:
@@ -253,19 +252,18 @@ class EmbeddedLog:
             self.flush()
 
     def give_up(self, error: Exception) -> None:
-        """Tell everyone whose record is not written that it will not be."""
+        """Nothing more will come: tell everyone whose record is not written, and everyone who waits for records."""
         letters = [letter for letter, _ in self._letters]
         self._letters = []
-        while letters:
-            for letter in letters:
-                letter.receipt.refuse(error)
-            letters = self._inbox.take(DRAIN_RECORDS)
+        while more := self._inbox.take(DRAIN_RECORDS):
+            letters += more
+        for letter in letters:
+            letter.receipt.refuse(error)
+        with self._news:
+            self._ended = True
+            self._news.notify_all()
 
     def close(self) -> None:
-        """Close the store. Those who wait for records wait no longer."""
-        with self._news:
-            self._closed = True
-            self._news.notify_all()
         self._store.close()
 
     def _written(self, counts: Mapping[Partition, int], *, committed: bool) -> None:
