@@ -127,16 +127,8 @@ class Fold:
 
     def _message(self, shard: Shard, message: Message[Any], root: Root | None, source: Source) -> None:
         """Decide on a message and carry it out. This is the path that every message takes: it is kept short."""
-        if self.poisoned and (shard.processor.name, message.id) in self.poisoned:
-            reason = FoldError(self.poisoned[shard.processor.name, message.id])
-            self._give_up(shard, message, source, (Stage.APPLY, reason))
-            return
-        try:
-            effects = list(shard.deciders[type(message.value)](message, shard.reader, self.now_ms))
-        except NOT_THE_PROCESSORS:
-            raise
-        except Exception as error:  # noqa: BLE001 - a processor's own code: the policy says what becomes of it
-            self._bug(shard, message, source, (Stage.DECIDE, error))
+        effects = self._decided(shard, message, source)
+        if effects is None:
             return
         if root is None:
             root = Root(f"{shard.processor.name}/{message.id}")  # others may read the same record
@@ -159,6 +151,20 @@ class Fold:
         if direct:
             self.queue.extend(direct)
             self._counters.delivered += len(direct)
+
+    def _decided(self, shard: Shard, message: Message[Any], source: Source) -> list[Effect] | None:
+        """What is decided on a message; nothing if it was put aside."""
+        if self.poisoned and (shard.processor.name, message.id) in self.poisoned:
+            reason = FoldError(self.poisoned[shard.processor.name, message.id])
+            self._give_up(shard, message, source, (Stage.APPLY, reason))
+            return None
+        try:
+            return list(shard.deciders[type(message.value)](message, shard.reader, self.now_ms))
+        except NOT_THE_PROCESSORS:
+            raise
+        except Exception as error:  # noqa: BLE001 - a processor's own code: the policy says what becomes of it
+            self._bug(shard, message, source, (Stage.DECIDE, error))
+            return None
 
     def _encoded(
         self, shard: Shard, message: Message[Any], root: Root, effects: list[Effect]
