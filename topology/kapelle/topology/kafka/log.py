@@ -3,10 +3,11 @@
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from kapelle.topology.build import Topology
-from kapelle.topology.errors import CycleAborted
+from kapelle.topology.errors import CycleAborted, ProducerLost
 from kapelle.topology.kafka import fencing
 from kapelle.topology.kafka.changelogs import ChangelogReader
 from kapelle.topology.kafka.config import KafkaSettings
@@ -116,7 +117,8 @@ class KafkaLog:
 
     def leave(self) -> None:
         try:
-            self._transactor.abort()
+            with suppress(ProducerLost):  # what is open then ends with our next start, or by its time-out
+                self._transactor.abort()
         finally:
             for reader in self._readers.values():
                 reader.close()

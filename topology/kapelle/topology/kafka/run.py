@@ -27,14 +27,16 @@ _log = logging.getLogger("kapelle.run")
 def instance_of(state_dir: Path) -> str:
     """The name of the process that owns this directory: made once, so that a restart fences what it left open."""
     path = state_dir / INSTANCE_FILE
-    if not path.exists():
+    name = path.read_text().strip() if path.exists() else ""
+    if not name:  # a file without a name was torn as it was written
         state_dir.mkdir(parents=True, exist_ok=True)
-        path.write_text(uuid.uuid4().hex[:12])
-    return path.read_text().strip()
+        name = uuid.uuid4().hex[:12]
+        path.write_text(name)
+    return name
 
 
 class KafkaMember:
-    """A member on Kafka with its tables on disk. Use as a context manager; call `run`."""
+    """A member on Kafka with its tables on disk. Call `run`; it leaves and closes whichever way it ends."""
 
     def __init__(  # noqa: PLR0913 - as of the member, each by its name
         self,
@@ -53,20 +55,35 @@ class KafkaMember:
         Topics(topology, kafka).verify()
         self._stop = threading.Event()
         self.store = _opened(state_dir / "tables")
-        self.log = KafkaLog(
-            topology, kafka, instance=instance_of(state_dir), hosted=tuple(hosted) or tuple(topology.processors)
-        )
+        try:
+            self.log = KafkaLog(
+                topology, kafka, instance=instance_of(state_dir), hosted=tuple(hosted) or tuple(topology.processors)
+            )
+        except BaseException:
+            self.store.close()
+            raise
         self.member = member(topology, self.log, self.store, settings=settings, crash=crash)
 
     def run(self, done: Callable[[], bool] = lambda: False) -> None:
         """Join and fold until `stop` is called or `done` says so, then leave in good order."""
+        damage: StoreCorrupt | None = None
         try:
             self.member.join()
             while not self._stop.is_set() and not done():
                 self.member.step()
+        except StoreCorrupt as error:
+            damage = error
+            raise
         finally:
+            self._leave(damage)
+
+    def _leave(self, damage: StoreCorrupt | None) -> None:
+        try:
             self.member.leave()
+        finally:
             self.store.close()
+            if damage is not None:
+                _put_away(self.store.path, damage)
 
     def stop(self) -> None:
         """Finish the cycle and leave. May be called from a signal handler or another thread."""
@@ -87,7 +104,12 @@ def _opened(path: Path) -> RocksStore:
     try:
         return RocksStore(path, Memory(), wait_s=HANDOVER_S)
     except StoreCorrupt as error:
-        aside = path.with_name(f"{path.name}.corrupt-{uuid.uuid4().hex[:6]}")
-        _log.warning("%s; moved to %s, restoring from the changelogs", error, aside)
-        path.rename(aside)
+        _put_away(path, error)
         return RocksStore(path, Memory(), wait_s=HANDOVER_S)
+
+
+def _put_away(path: Path, error: StoreCorrupt) -> None:
+    """Damaged tables make room for new ones; they are kept, in case somebody wants to know why."""
+    aside = path.with_name(f"{path.name}.corrupt-{uuid.uuid4().hex[:6]}")
+    _log.warning("%s; moved to %s, to be restored from the changelogs", error, aside)
+    path.rename(aside)

@@ -123,7 +123,7 @@ class Topics:
         return None
 
     def _partitions(self, names: Sequence[str]) -> dict[str, int]:
-        with translated("list topics"):
+        with translated(f"list topics at {self._settings.bootstrap_servers}"):
             there = self._admin.list_topics(timeout=self._settings.request_timeout_s).topics
         return {name: len(there[name].partitions) for name in names if name in there and there[name].error is None}
 
