@@ -9,6 +9,8 @@ import json
 import logging
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, Final
 
@@ -55,14 +57,20 @@ class Lines(logging.Formatter):
         return " ".join([at, *(f"{name}={_pair_value(value)}" for name, value in pairs.items())])
 
 
-def log_to_stderr(form: LogFormat, level: LogLevel) -> None:
-    """Send the lines of all our loggers to stderr, and nobody else's."""
+@contextmanager
+def logged_to_stderr(form: LogFormat, level: LogLevel) -> Iterator[None]:
+    """Within this block the lines of all our loggers go to stderr, and nobody else's."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines(form))
     logger = logging.getLogger("kapelle")
-    logger.handlers = [handler]
+    before = logger.handlers, logger.level, logger.propagate
+    logger.handlers, logger.propagate = [handler], False
     logger.setLevel(level.value.upper())
-    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.handlers, _, logger.propagate = before
+        logger.setLevel(before[1])
 
 
 def _pair_value(value: object) -> str:

@@ -1,15 +1,13 @@
 """The kapelle command: its groups, and the one place where errors become a paragraph and an exit code."""
 
-import importlib
 import importlib.metadata
-import importlib.util
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from kapelle.cli import dead_letters, output, processors, topics, topology
+from kapelle.cli import dead_letters, output, processors, sel, topics, topology
 from kapelle.cli.errors import MEANINGS, exit_code, paragraph
 
 
@@ -57,8 +55,7 @@ cli.command("topology")(topology.topology)
 cli.add_typer(topics.group, name="topics")
 cli.add_typer(processors.group, name="processors")
 cli.add_typer(dead_letters.group, name="dead-letters")
-if importlib.util.find_spec("kapelle.cli.sel"):
-    cli.add_typer(importlib.import_module("kapelle.cli.sel").app, name="sel")
+cli.add_typer(sel.app, name="sel")
 
 
 def _version(asked: bool) -> None:

@@ -31,11 +31,12 @@ class _Server(TCPServer):
 
 
 class MetricsServer:
-    """Answers `GET /metrics`, one client at a time, in a thread of its own."""
+    """Answers `GET /metrics` with `text()`, one client at a time, in a thread of its own."""
 
-    def __init__(self, port: int, text: Text) -> None:
+    def __init__(self, port: int) -> None:
+        self.text: Text = str  # nothing, until there is something to tell
         try:
-            self._server = _Server((HOST, port), _handler(text))
+            self._server = _Server((HOST, port), _handler(self))
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise
@@ -51,9 +52,9 @@ class MetricsServer:
 
 
 @contextmanager
-def serving(port: int | None, text: Text) -> Iterator[MetricsServer | None]:
+def serving(port: int | None) -> Iterator[MetricsServer | None]:
     """Serve within this block, if a port was given."""
-    server = MetricsServer(port, text) if port is not None else None
+    server = MetricsServer(port) if port is not None else None
     try:
         yield server
     finally:
@@ -68,13 +69,13 @@ def write(path: Path, text: str) -> None:
     beside.replace(path)
 
 
-def _handler(text: Text) -> type[BaseHTTPRequestHandler]:
+def _handler(owner: MetricsServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = CONNECTION_S
 
         def do_GET(self) -> None:
             found = self.path.partition("?")[0] == "/metrics"
-            body = (text() if found else "Expected /metrics\n").encode()
+            body = (owner.text() if found else "Expected /metrics\n").encode()
             self.send_response(200 if found else 404)
             self.send_header("Content-Type", CONTENT_TYPE)
             self.send_header("Content-Length", str(len(body)))

@@ -11,7 +11,7 @@ import typer
 from kapelle.cli.errors import BadProperty, NoServers
 from kapelle.cli.loading import DEFAULT_APP, load_topology
 from kapelle.topology.build import PARTITIONS_MAX, Topology
-from kapelle.topology.kafka.config import KafkaSettings, Protocol, is_secret
+from kapelle.topology.kafka.config import KafkaSettings, is_secret
 
 SERVERS: Final = "bootstrap.servers"
 TIMEOUT_S: Final = 10.0
@@ -83,7 +83,6 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     config: Path | None = None
     extra: Sequence[str] = ()
     timeout_s: float = TIMEOUT_S
-    protocol: Protocol = Protocol.CLASSIC
 
     def topology(self) -> Topology:
         return load_topology(self.app, prefix=self.prefix, partitions=self.partitions)
@@ -99,7 +98,6 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         # once, when nothing works (see reach.py); -X log_level=6 brings it back.
         return KafkaSettings(
             bootstrap_servers=servers,
-            protocol=self.protocol,
             request_timeout_s=self.timeout_s,
             extra={"log_level": "0"} | given,
         )

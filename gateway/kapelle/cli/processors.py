@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from kapelle.cli.errors import NothingToRun, UnknownProcessor
 from kapelle.cli.loading import DEFAULT_APP
-from kapelle.cli.logs import LogFormat, LogLevel, log_to_stderr
+from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
 from kapelle.cli.metrics import serving
 from kapelle.cli.options import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
 from kapelle.cli.reach import reaching
@@ -25,6 +26,12 @@ from kapelle.topology.settings import MemberSettings, OnBug
 
 group = typer.Typer(name="processors", help="Run the processors of a topology.", no_args_is_help=True)
 
+# The runtime's own defaults, shown in the help.
+_DEFAULTS = KafkaSettings(bootstrap_servers="unused")
+SESSION_TIMEOUT_MS = _DEFAULTS.session_timeout_ms
+TRANSACTION_TIMEOUT_MS = _DEFAULTS.transaction_timeout_ms
+STATISTICS_MS = _DEFAULTS.statistics_ms
+
 _log = logging.getLogger("kapelle.run")
 
 
@@ -33,21 +40,61 @@ def _processors() -> None:
     """Run the processors of a topology."""
 
 
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAMES", help="The processors to host; all by default.")]
+StateDir = Annotated[
+    Path,
+    typer.Option(
+        "--state-dir",
+        metavar="DIR",
+        file_okay=False,
+        help="Where this process keeps its tables, and its name. One process at a time.",
+    ),
+]
+ProtocolOption = Annotated[
+    Protocol, typer.Option("--protocol", help="How members share partitions out; consumer is KIP-848.")
+]
+OnBugOption = Annotated[
+    OnBug, typer.Option("--on-bug", help="When a processor's own code raises: stop, or put the record aside.")
+]
+SameCycle = Annotated[
+    bool, typer.Option("--same-cycle/--no-same-cycle", help="Deliver commands within the cycle where that is safe.")
+]
+SessionTimeout = Annotated[
+    int,
+    typer.Option(
+        "--session-timeout-ms",
+        metavar="MS",
+        min=1,
+        help="After so long without a sign of life a process loses its partitions (classic; else it is the broker's).",
+    ),
+]
+TransactionTimeout = Annotated[
+    int,
+    typer.Option("--transaction-timeout-ms", metavar="MS", min=1, help="When the broker gives a transaction up."),
+]
+Statistics = Annotated[
+    int,
+    typer.Option("--statistics-ms", metavar="MS", min=0, help="How often librdkafka tells its figures; 0 is never."),
+]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port", metavar="PORT", min=0, max=65_535, help="Serve /metrics on 127.0.0.1; 0 takes any free port."
+    ),
+]
+MetricsFile = Annotated[
+    Path | None,
+    typer.Option("--metrics", metavar="FILE", dir_okay=False, help="Write metrics to a file every five seconds."),
+]
+LogFormatOption = Annotated[LogFormat, typer.Option("--log-format", help="How log lines look.")]
+LogLevelOption = Annotated[LogLevel, typer.Option("--log-level", help="The least grave lines to show.")]
+
+
 @group.command()
 def run(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAMES", help="The processors to host; all by default.")
-    ] = None,
+    names: Names = None,
     *,
-    state_dir: Annotated[
-        Path,
-        typer.Option(
-            "--state-dir",
-            metavar="DIR",
-            file_okay=False,
-            help="Where this process keeps its tables, and its name. One process at a time.",
-        ),
-    ],
+    state_dir: StateDir,
     servers: Servers = None,
     app: App = DEFAULT_APP,
     prefix: Prefix = None,
@@ -55,31 +102,16 @@ def run(
     config: Config = None,
     extra: Extra = None,
     timeout_s: Timeout = TIMEOUT_S,
-    protocol: Annotated[
-        Protocol, typer.Option("--protocol", help="How members share partitions out; consumer is KIP-848.")
-    ] = Protocol.CLASSIC,
-    on_bug: Annotated[
-        OnBug, typer.Option("--on-bug", help="When a processor's own code raises: stop, or put the record aside.")
-    ] = OnBug.STOP,
-    same_cycle: Annotated[
-        bool, typer.Option("--same-cycle/--no-same-cycle", help="Deliver commands within the cycle where that is safe.")
-    ] = True,
-    metrics_port: Annotated[
-        int | None,
-        typer.Option(
-            "--metrics-port",
-            metavar="PORT",
-            min=0,
-            max=65_535,
-            help="Serve /metrics on 127.0.0.1; 0 takes any free port.",
-        ),
-    ] = None,
-    metrics_file: Annotated[
-        Path | None,
-        typer.Option("--metrics", metavar="FILE", dir_okay=False, help="Write metrics to a file every five seconds."),
-    ] = None,
-    log_format: Annotated[LogFormat, typer.Option("--log-format", help="How log lines look.")] = LogFormat.PAIRS,
-    log_level: Annotated[LogLevel, typer.Option("--log-level", help="The least grave lines to show.")] = LogLevel.INFO,
+    protocol: ProtocolOption = Protocol.CLASSIC,
+    session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
+    transaction_timeout_ms: TransactionTimeout = TRANSACTION_TIMEOUT_MS,
+    statistics_ms: Statistics = STATISTICS_MS,
+    on_bug: OnBugOption = OnBug.STOP,
+    same_cycle: SameCycle = True,
+    metrics_port: MetricsPort = None,
+    metrics_file: MetricsFile = None,
+    log_format: LogFormatOption = LogFormat.PAIRS,
+    log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
     """Host processors on Kafka until told to stop.
 
@@ -94,7 +126,6 @@ def run(
       kapelle processors run counting --app shop.processors:topology --state-dir state --config client.properties
       kapelle processors run --bootstrap-servers 127.0.0.1:9092 --state-dir state --metrics-port 9464
     """
-    log_to_stderr(log_format, log_level)
     target = Target(
         servers=servers,
         app=app,
@@ -103,21 +134,27 @@ def run(
         config=config,
         extra=extra or (),
         timeout_s=timeout_s,
-        protocol=protocol,
     )
     hosted = names or []
-    topology, kafka = target.topology(), target.kafka()
+    topology = target.topology()
+    kafka = msgspec.structs.replace(
+        target.kafka(),
+        protocol=protocol,
+        session_timeout_ms=session_timeout_ms,
+        transaction_timeout_ms=transaction_timeout_ms,
+        statistics_ms=statistics_ms,
+    )
     _check_hosted(topology, hosted, app)
     settings = MemberSettings(on_bug=on_bug, same_cycle=same_cycle)
-    with stopping() as heard, reaching(kafka):
+    with logged_to_stderr(log_format, log_level), stopping() as heard, serving(metrics_port) as server, reaching(kafka):
         _log.info("starting", extra={"fields": _started(topology, kafka, hosted, state_dir)})
         with _mending(target):
             running = KafkaMember(topology, kafka, state_dir, settings=settings, hosted=hosted)
         reporter = Reporter(running, metrics_file)
-        with serving(metrics_port, reporter.text) as server:
-            if server is not None:
-                _log.info("serving metrics", extra={"fields": {"url": server.url}})
-            _run(running, reporter, heard)
+        if server is not None:
+            server.text = reporter.text
+            _log.info("serving metrics", extra={"fields": {"url": server.url}})
+        _run(running, reporter, heard)
 
 
 def _run(running: KafkaMember, reporter: Reporter, heard: Stopping) -> None:
@@ -125,6 +162,7 @@ def _run(running: KafkaMember, reporter: Reporter, heard: Stopping) -> None:
         reporter.tick()
         return heard.asked
 
+    heard.working()
     running.run(done)
     reporter.end()
 

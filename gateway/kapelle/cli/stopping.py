@@ -2,7 +2,8 @@
 
 A signal handler of Python's runs only between two of its own instructions; a process that waits for a broker that is
 away would not hear it for many seconds. So a thread waits for the signals. When leaving in good order takes too long,
-it ends the process: that is no worse than a crash, and nothing is lost in a crash.
+it ends the process: that is no worse than a crash, and nothing is lost in a crash. Before the work has begun there is
+nothing to leave, and the process ends at once.
 """
 
 import logging
@@ -28,6 +29,11 @@ class Stopping:
         self._asked = threading.Event()
         self._left = threading.Event()
         self._released = threading.Event()
+        self._working = False
+
+    def working(self) -> None:
+        """From now on there is something to leave in good order."""
+        self._working = True
 
     @property
     def asked(self) -> bool:
@@ -39,6 +45,8 @@ class Stopping:
         if not self._left.is_set():
             _log.info("stopping on %s", signal.Signals(number).name)
             self._asked.set()
+            if not self._working:
+                os._exit(ExitCode.OK)
             if not self._left.wait(STOP_S):
                 _log.error("ended before leaving in good order: nothing is lost", extra={"fields": {"after_s": STOP_S}})
                 os._exit(ExitCode.FAILURE)

@@ -1,10 +1,10 @@
 """`kapelle topics`: what Kafka lacks for a topology, and mending it."""
 
+import time
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
-import msgspec
 import typer
 
 from kapelle.cli import output
@@ -14,6 +14,8 @@ from kapelle.cli.options import TIMEOUT_S, App, Config, Extra, Partitions, Prefi
 from kapelle.cli.reach import reaching
 from kapelle.topology.kafka.topics import Change, Do, Topics
 
+SHOWN_MAX = 20
+SETTLE_S = 0.05
 REPLICATION_DEFAULT = -1  # the broker's own default
 
 group = typer.Typer(name="topics", help="Plan, make and verify the topics of a topology.", no_args_is_help=True)
@@ -102,10 +104,12 @@ def apply(
         extra=extra or (),
         timeout_s=timeout_s,
     )
-    before = planned(target)
-    settings = target.kafka()
+    topology, settings = target.topology(), target.kafka()
     with reaching(settings):
-        left = Topics(target.topology(), settings, replication=replication).apply()
+        topics = Topics(topology, settings, replication=replication)
+        before = topics.plan()
+        topics.apply()
+        left = _settled(topics, timeout_s)
     done = [change for change in before if change not in left]
     _show(done, form)
     output.say(f"{len(done)} topics mended" if done else "nothing to do")
@@ -155,15 +159,37 @@ def planned(target: Target) -> list[Change]:
         return Topics(topology, settings).plan()
 
 
+def _settled(topics: Topics, timeout_s: float) -> list[Change]:
+    """What is left once the brokers show what was done. They learn of it a moment after it was acknowledged."""
+    until = time.monotonic() + timeout_s
+    while True:
+        left = topics.plan()
+        if not _mendable(left) or time.monotonic() > until:
+            return left
+        time.sleep(SETTLE_S)
+
+
 def wrong(changes: Sequence[Change], target: Target) -> TopicsWrong:
     """The refusal, with the command that mends it, as far as a command can."""
-    lines = "\n".join(f"  {change}" for change in changes)
-    mend = f"\nTo mend it: {target.command('topics', 'apply')}" if _mendable(changes) else ""
-    there = {change.found for change in changes if change.do is Do.MIGRATE}
-    if len(there) == 1 and target.partitions is not None:
-        as_it_is = msgspec.structs.replace(target, partitions=int(there.pop()))
-        mend += f"\nTo use what is there: {as_it_is.command('topics', 'verify')}"
-    return TopicsWrong(f"Expected the topics of this topology, but found:\n{lines}{mend}")
+    lines = [f"  {_difference(change)}" for change in changes[:SHOWN_MAX]]
+    if len(changes) > SHOWN_MAX:
+        lines.append(f"  and {len(changes) - SHOWN_MAX} more, which `kapelle topics plan` lists")
+    if _mendable(changes):
+        lines.append(f"To mend it: {target.command('topics', 'apply')}")
+    there = sorted({change.found for change in changes if change.do is Do.MIGRATE})
+    if there:
+        lines.append(
+            "Partitions can't be changed in place: keys would move away from their tables. "
+            f"Run with --partitions {' or '.join(there)}, or start under another --prefix"
+        )
+    return TopicsWrong("\n".join(["Expected the topics of this topology, but found:", *lines]))
+
+
+def _difference(change: Change) -> str:
+    """A difference in one short line; what to do about partitions is said once, at the end."""
+    if change.do is Do.MIGRATE:
+        return f"{change.topic}: has {change.found} partitions; needs {change.partitions}"
+    return str(change)
 
 
 def _mendable(changes: Sequence[Change]) -> bool:

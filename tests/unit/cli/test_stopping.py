@@ -1,0 +1,51 @@
+"""Signals are heard by a thread, and nothing of it is left when the work is done."""
+
+import signal
+import threading
+
+from kapelle.cli.stopping import SIGNALS, stopping
+
+NAME = "kapelle-signals"
+HEARD_S = 5.0
+
+
+def waiters() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == NAME]
+
+
+def test_nothing_is_left_when_the_work_ends_by_itself() -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+    with stopping() as heard:
+        heard.working()
+
+    assert waiters() == []
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+    assert not heard.asked
+
+
+def test_a_signal_asks_the_work_to_end() -> None:
+    with stopping() as heard:
+        heard.working()
+        # To the thread itself: the process of the tests has others, which do not expect one.
+        signal.pthread_kill(waiters()[0].ident or 0, SIGNALS[0])
+        assert heard._asked.wait(HEARD_S)
+
+    assert waiters() == []
+
+
+def test_the_work_does_not_see_the_signals_itself() -> None:
+    with stopping():
+        assert set(SIGNALS) <= signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+def test_an_error_in_the_work_gets_out() -> None:
+    seen: list[str] = []
+    try:
+        with stopping():
+            raise LookupError("out")
+    except LookupError as error:
+        seen.append(str(error))
+
+    assert seen == ["out"]
+    assert waiters() == []
