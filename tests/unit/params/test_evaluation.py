@@ -215,6 +215,12 @@ def test_params_in_a_step_is_all_of_the_workflow() -> None:
     assert in_step(raw, {"w": 1, "v": 2})["a"].value == 3
 
 
+def test_params_in_a_step_reaches_finished_steps_by_any_name() -> None:
+    raw = {"a": {"type": "LONG", "expression": "params['job' + '.' + '2__rows']"}}
+
+    assert in_step(raw, {}, {"job.2": {"rows": 7}})["a"].value == 7
+
+
 def test_a_result_is_converted_and_the_conversion_noted() -> None:
     made = in_workflow({"a": {"type": "STRING", "expression": "1 + 1"}, "b": {"type": "LONG", "expression": "'7'"}})
 

@@ -156,8 +156,12 @@ class StepScope(msgspec.Struct, frozen=True):
         return one, reference[at + len(self.separator) :]
 
     def param(self, name: str, _: Mapping[str, HasValue], /) -> Value:
-        """A parameter of the workflow."""
-        return self.workflow[name].value if name in self.workflow else None
+        """A parameter of the workflow, or of a finished step by its two names."""
+        if name in self.workflow:
+            return self.workflow[name].value
+        step, param = self._split(name) if self.separator in name else ("", "")
+        found = self.steps.get(step, {}).get(param)
+        return None if found is None else found.value
 
     def waits_for(self, _: str, __: Definitions, /) -> bool:
         """The workflow's parameters have their values before any step begins."""

@@ -48,7 +48,8 @@ NOTEBOOK_RUN: Final = (
 )
 NOTEBOOK_OUTPUT: Final = (
     '"output_" + new DateTime(RUN_TS).toString("yyyyMMddHHmmss") + "__"'
-    ' + params.getFromInstance("workflow_instance_id") + "_" + params.getFromStep("step_instance_id") + "_" + params.getFromStep("step_instance_uuid") + ".ipynb"'
+    ' + params.getFromInstance("workflow_instance_id") + "_" + params.getFromStep("step_instance_id") + "_"'
+    ' + params.getFromStep("step_instance_uuid") + ".ipynb"'
 )
 # What an HTTP status means for the step. It is a string: the step's runtime evaluates it when the answer is there.
 HTTP_STATE: Final = (
