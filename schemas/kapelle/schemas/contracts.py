@@ -10,13 +10,15 @@ from kapelle.schemas.contract import Contract
 
 
 class Stage(StrEnum):
-    """What was being done with the record when it failed."""
+    """What was being done with the record when it failed. OTHER is what a reader sees that does not know a later
+    stage.
+    """
 
     DECODE = "DECODE"
     DECIDE = "DECIDE"
     ENCODE = "ENCODE"
     APPLY = "APPLY"
-    PRODUCE = "PRODUCE"
+    OTHER = "OTHER"
 
 
 _STAGE: Final = wire.Symbols(Stage)
@@ -53,8 +55,9 @@ class DeadLetter(Contract, frozen=True, gc=False):
         r'{"name":"kapelle.DeadLetter","type":"record","fields":['
         r'{"name":"processor","type":"string","doc":"The processor that set it aside."},'
         r'{"name":"stage","type":'
-        r'{"name":"kapelle.Stage","type":"enum","symbols":["DECODE","DECIDE","ENCODE","APPLY","PRODUCE"],"doc":"What wa'
-        r's being done with the record when it failed."}},'
+        r'{"name":"kapelle.Stage","type":"enum","symbols":["DECODE","DECIDE","ENCODE","APPLY","OTHER"],"default":"OTHER'
+        r'","doc":"What was being done with the record when it failed. OTHER is what a reader sees that does not know a'
+        r' later stage."}},'
         r'{"name":"reason","type":"string","doc":"What was expected and what was found, for people."},'
         r'{"name":"error","type":"string","doc":"The name of the error\u0027s type, for counting."},'
         r'{"name":"topic","type":"string"},'
@@ -70,7 +73,7 @@ class DeadLetter(Contract, frozen=True, gc=False):
         r'":"A record that a processor set aside: where it came from, what it held, and why it could not be processed."'
         r"}"
     )
-    FINGERPRINT: ClassVar[int] = 0x9AE0AC2FE8766723
+    FINGERPRINT: ClassVar[int] = 0x7F7B292A378EE3B8
 
     # The processor that set it aside.
     processor: str
