@@ -20,11 +20,12 @@ from typer.testing import CliRunner, Result
 
 from kapelle.cli.main import cli
 from kapelle.topology.build import Topology
+from tests.conftest import PrivateBroker
 from tests.proof.contracts import Tick
 from tests.proof.kafka import publish, seen
 from tests.proof.processors import topology
 from tests.proof.workload import expected_counts, ticks
-from tests.support.broker import Broker
+from tests.support.broker import Broker, BrokerSettings
 from tests.unit.cli.apps import doubts
 
 REPOSITORY = Path(__file__).parents[2]
@@ -303,6 +304,23 @@ def test_dead_letters_of_a_prefix_that_is_not_there_are_not_found(broker: Broker
 
     assert refused.exit_code == 3
     assert f"Expected the topic {prefix}.dead-letters, but it is not there" in refused.stderr
+
+
+def test_a_process_whose_broker_has_fallen_silent_stops_all_the_same(
+    private_broker: PrivateBroker, prefix: str, start: Start, tmp_path: Path
+) -> None:
+    broker = private_broker(BrokerSettings())
+    options = ("--bootstrap-servers", broker.bootstrap_servers, "--app", PROOF, "--prefix", prefix)
+    kapelle("topics", "apply", *options)
+    running = start("processors", "run", "counting", *options, "--state-dir", str(tmp_path / "state"))
+    running.wait_for("shard counting-3 is folding")
+    broker.pause()
+
+    code, took_s = running.stop()
+
+    assert (code in (0, 1), took_s < STOP_S) == (True, True)
+    assert "stopping on SIGTERM" in running.said()
+    assert "Traceback" not in running.said()
 
 
 def test_a_process_that_waits_for_a_silent_broker_stops_at_once(start: Start, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def list_(
         output.json(letters)
     elif letters:
         output.data("\n\n".join("\n".join(as_lines(letter)) for letter in letters))
-    output.say(f"{len(letters) or 'no'} dead letters from {topology.dead_letters}")
+    output.say(f"{output.counted(len(letters), 'dead letter')} from {topology.dead_letters}")
 
 
 def as_lines(letter: Mapping[str, Any]) -> Iterator[str]:

@@ -29,6 +29,11 @@ def error(text: str) -> None:
     _stderr().print(Text.assemble(("error: ", "bold red"), text), soft_wrap=True)
 
 
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: no letters, 1 letter, 2 letters."""
+    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
+
+
 def _stderr() -> Console:
     # Made when it is needed: tests and shells put other files in place of stderr.
     return Console(stderr=True, highlight=False)

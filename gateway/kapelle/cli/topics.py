@@ -112,7 +112,7 @@ def apply(
         left = _settled(topics, timeout_s)
     done = [change for change in before if change not in left]
     _show(done, form)
-    output.say(f"{len(done)} topics mended" if done else "nothing to do")
+    output.say(f"{output.counted(len(done), 'topic')} mended" if done else "nothing to do")
     if left:
         raise wrong(left, target)
 
