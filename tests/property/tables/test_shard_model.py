@@ -13,15 +13,16 @@ from tests.property.tables.model import Model
 from tests.unit.tables.declared import Note, commit, shard
 
 # Few values, so that keys meet again; some that are awkward to encode.
-WORDS = st.sampled_from(["", "a", "a\0", "a\1", "b", "é"])
-NUMBERS = st.integers(-2, 5)
+WORDS = st.sampled_from(["a", "", "a\0", "b"])
+NUMBERS = st.integers(-1, 3)
 KEYS: dict[str, st.SearchStrategy[Any]] = {
     "stock": st.tuples(WORDS),
     "queue": st.tuples(WORDS, NUMBERS),
     "seen": st.tuples(NUMBERS, WORDS),
     "blobs": st.tuples(st.sampled_from([b"", b"\0", b"\0\0", b"\1", b"\xff", b"\xff\xff"])),
 }
-TABLES = st.sampled_from(list(KEYS))
+# Most of what can go wrong takes several steps in one table.
+TABLES = st.sampled_from(["queue"] * 5 + ["seen"] * 3 + ["stock", "blobs"])
 TABLE_AND_KEY = TABLES.flatmap(lambda name: st.tuples(st.just(name), KEYS[name]))
 TABLE_AND_START = TABLE_AND_KEY.flatmap(
     lambda found: st.tuples(st.just(found[0]), st.integers(0, len(found[1])).map(lambda size: found[1][:size]))

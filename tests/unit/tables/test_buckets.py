@@ -128,6 +128,24 @@ def test_a_sweep_of_many_rows_reaches_the_store_as_one_range(store: Store) -> No
     assert buckets(state) == [2]
 
 
+def test_a_large_sweep_that_is_aborted_is_done_again(store: Store) -> None:
+    state = shard(store)
+    for number in range(2 * RANGE_ROWS_MIN):
+        state.writer.seen.put((1, f"{number:04}"), ROW)
+    state.writer.seen.drop_before(2)
+    commit(state, store)
+
+    state.sweep(RANGE_ROWS_MIN)
+    state.clear()
+    commit(state, store)
+    assert stored(state, store) == 2 * RANGE_ROWS_MIN
+
+    for _ in range(2):
+        assert state.sweep(RANGE_ROWS_MIN) == RANGE_ROWS_MIN
+        commit(state, store)
+    assert stored(state, store) == 0
+
+
 def test_a_sweep_of_few_rows_deletes_them_one_by_one(state: ShardState[Shop]) -> None:
     state.writer.seen.drop_before(5)
     state.sweep(10)

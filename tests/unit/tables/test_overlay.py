@@ -16,6 +16,13 @@ def overlay(store: Store) -> Overlay:
     return Overlay(store)
 
 
+def commit(overlay: Overlay) -> None:
+    batch = Batch()
+    batch.update(overlay.rows)
+    overlay.store.write(batch)
+    overlay.clear()
+
+
 def keys(overlay: Overlay, start: bytes = b"a", end: bytes = b"z", *, reverse: bool = False) -> bytes:
     return b"".join(key for key, _ in overlay.read(start, end, reverse=reverse))
 
@@ -91,7 +98,7 @@ def test_a_scan_sees_the_moment_when_it_began(overlay: Overlay, reverse: bool) -
     assert seen + list(scan) == before
 
 
-def test_what_a_scan_learned_does_not_hide_later_rows(overlay: Overlay, store: Store) -> None:
+def test_what_a_scan_learned_does_not_hide_later_rows(overlay: Overlay) -> None:
     overlay.put(b"a", None)
     overlay.put(b"c", None)
     assert keys(overlay) == b"eg"
@@ -99,33 +106,55 @@ def test_what_a_scan_learned_does_not_hide_later_rows(overlay: Overlay, store: S
     overlay.put(b"b", b"new")
     assert keys(overlay) == b"beg"
 
-    batch = Batch()
-    batch.update(overlay.rows)
-    store.write(batch)
-    overlay.clear()
+    commit(overlay)
     assert keys(overlay) == b"beg"
 
 
-def test_after_an_abort_the_stored_rows_are_seen_again(overlay: Overlay) -> None:
-    for key in (b"a", b"c", b"e", b"g"):
+def test_rows_that_a_scan_met_before_they_were_stored_are_met_again(overlay: Overlay) -> None:
+    for key in (b"A", b"b", b"x"):
+        overlay.put(key, b"new")
+        assert next(overlay.read(key, b"z"))[0] == key
+
+    commit(overlay)
+
+    assert keys(overlay, b"A") == b"Aabcegx"
+
+
+@pytest.mark.parametrize("taken", range(5))
+def test_after_an_abort_the_rows_that_were_taken_are_seen_again(overlay: Overlay, taken: int) -> None:
+    for key in (b"a", b"c", b"e", b"g")[:taken]:
+        assert next(overlay.read(b"a", b"z"))[0] == key
         overlay.put(key, None)
-    assert keys(overlay) == b""
+    assert keys(overlay) == b"aceg"[taken:]
 
     overlay.clear()
 
     assert keys(overlay) == b"aceg"
 
 
+@pytest.mark.parametrize("taken", range(5))
+def test_after_a_commit_the_rows_that_were_taken_stay_away(overlay: Overlay, taken: int) -> None:
+    for key in (b"a", b"c", b"e", b"g")[:taken]:
+        assert next(overlay.read(b"a", b"z"))[0] == key
+        overlay.put(key, None)
+        commit(overlay)
+
+    assert keys(overlay) == b"aceg"[taken:]
+    overlay.put(b"a", b"again")
+    commit(overlay)
+    assert keys(overlay) == b"a" + b"aceg"[max(taken, 1) :]
+
+
 def test_rows_stored_by_others_are_seen_once_the_overlay_is_told(overlay: Overlay, store: Store) -> None:
-    assert keys(overlay, b"e", b"z") == b"eg"
+    assert keys(overlay, b"d", b"z") == b"eg"
     batch = Batch()
+    batch.put(b"d", b"restored")
     batch.put(b"f", b"restored")
-    batch.put(b"ea", b"restored")
     store.write(batch)
 
     overlay.forget_store()
 
-    assert [key for key, _ in overlay.read(b"e", b"z")] == [b"e", b"ea", b"f", b"g"]
+    assert keys(overlay, b"d", b"z") == b"defg"
 
 
 def test_the_size_is_that_of_the_last_values(overlay: Overlay) -> None:
