@@ -82,6 +82,7 @@ class Fold:
         """Fold records of one place. What cannot be decoded is put aside."""
         source = shard.inputs[place.topic]
         deciders, decode, fold = shard.deciders, self._decode, self._message
+        prefix = f"{place.topic}-{place.partition}-"
         self.touched.add(shard)
         for record in records:
             offset = record.offset
@@ -114,8 +115,7 @@ class Fold:
                 self._undecodable(shard, (place, record), wrong)
                 continue
             trace = _trace(headers) if headers else None
-            name = f"{place.topic}-{place.partition}-{offset}"
-            fold(shard, Message(text, value, name, trace, headers or ()), None, (place, record))
+            fold(shard, Message(text, value, f"{prefix}{offset}", trace, headers or ()), None, (place, record))
 
     def entry(self, entry: Entry) -> None:
         """Fold a message of the queue."""
@@ -130,8 +130,6 @@ class Fold:
         effects = self._decided(shard, message, source)
         if effects is None:
             return
-        if root is None:
-            root = Root(f"{shard.processor.name}/{message.id}")  # others may read the same record
         try:
             outs, events, direct = self._encoded(shard, message, root, effects)
         except Exception as error:  # noqa: BLE001 - as above: the effects are what that code made of them
@@ -167,12 +165,14 @@ class Fold:
             return None
 
     def _encoded(
-        self, shard: Shard, message: Message[Any], root: Root, effects: list[Effect]
+        self, shard: Shard, message: Message[Any], root: Root | None, effects: list[Effect]
     ) -> tuple[list[Out], list[Message[Any]], list[Entry]]:
         """The effects as bytes for the log, events for `apply`, and commands for the queue."""
         outs: list[Out] = []
         events: list[Message[Any]] = []
         direct: list[Entry] = []
+        if root is None:
+            root = Root(f"{shard.processor.name}/{message.id}")  # others may read the same record
         for effect in effects:
             root.count += 1
             name = f"{root.id}#{root.count}"
