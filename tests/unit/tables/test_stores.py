@@ -119,6 +119,12 @@ def test_an_empty_batch_is_false_and_may_be_written(store: Store) -> None:
     assert keys(store) == []
 
 
+def test_an_empty_store_in_memory_is_still_a_store() -> None:
+    store = MemoryStore()
+
+    assert (store or MemoryStore()) is store
+
+
 def test_a_copy_in_memory_goes_its_own_way() -> None:
     store = MemoryStore()
     put(store, TEN)

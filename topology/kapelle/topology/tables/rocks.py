@@ -22,7 +22,6 @@ from rocksdict import (
     ReadOptions,
     WriteBatch,
     WriteBufferManager,
-    WriteOptions,
 )
 
 from kapelle.topology.tables.errors import StoreClosed, StoreCorrupt, StoreError, StoreFailed, StoreLocked
@@ -78,9 +77,6 @@ class RocksStore:
         # The same rows, without a search for the column family by its name at every call.
         self._rows = self._rocks.get_column_family("default")
         self._get = self._rows.get
-        self._synced = WriteOptions()
-        self._synced.sync = True
-        self._unsynced = WriteOptions()
         self._scans: set[weakref.ref[Scan]] = set()
         self._closed = False
 
@@ -111,7 +107,10 @@ class RocksStore:
 
     def write(self, batch: Batch, /, *, sync: bool = False) -> None:
         try:
-            self._rocks.write(_written(batch), self._synced if sync else self._unsynced)
+            self._rocks.write(_written(batch))
+            if sync:
+                # Not by an option of the write, which would stop all other Python threads until the disk has answered.
+                self._rocks.flush_wal(True)
         except Exception as error:
             raise _translated(self.path, error) from error
 
