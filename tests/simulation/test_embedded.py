@@ -16,8 +16,7 @@ import pytest
 from kapelle.testing.clock import VirtualClock, skip_to_next_timer
 from kapelle.testing.schedule import Crashed
 from kapelle.topology.crash import CrashPoint
-from kapelle.topology.embedded import EmbeddedLog, EmbeddedRuntime, EmbeddedSettings
-from kapelle.topology.embedded.inbox import Letter, Position
+from kapelle.topology.embedded import EmbeddedLog, EmbeddedRuntime, EmbeddedSettings, Position
 from kapelle.topology.embedded.partitions import Partition, Reader
 from kapelle.topology.errors import CycleAborted, ProducerLost
 from kapelle.topology.log import Place, Record, Run, Taken
@@ -320,10 +319,9 @@ class AcknowledgedEarly(ChancyLog):
 
     def _accept(self, records_max: int) -> None:
         super()._accept(records_max)
-        letters: list[tuple[Letter, Any]] = self._letters
-        for letter, position in letters:
-            letter.receipt.written(position)
-        self._letters = []
+        for parcel, begins in self._parcels:
+            parcel.written(begins)
+        self._parcels = []
 
 
 class PublishedDropped(ChancyLog):

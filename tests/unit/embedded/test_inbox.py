@@ -6,26 +6,27 @@ from concurrent.futures import Future
 import pytest
 
 from kapelle.topology.embedded import InboxLimits, QueueFull, Stopped
-from kapelle.topology.embedded.inbox import Inbox, Letter, Position, Receipt
+from kapelle.topology.embedded.inbox import Inbox, Parcel, Position, Receipt
 from kapelle.topology.log import Place
 
 PLACE = Place("kapelle.ticks", 0)
 SMALL = InboxLimits(records_max=3, bytes_max=100, take_bytes_max=50)
 
 
-def letter(name: str, size_bytes: int = 1, receipt: Receipt | None = None) -> Letter:
-    made = receipt or Receipt(1, lambda positions: positions[0])
-    return Letter(PLACE, (name.encode(), b"", ()), size_bytes, made)
+def parcel(name: str, size_bytes: int = 1, receipt: Receipt | None = None) -> Parcel:
+    made = Parcel(receipt or Receipt(lambda positions: positions[0]))
+    made.add(PLACE, (name.encode(), b"", ()), size_bytes)
+    return made
 
 
-def names(letters: list[Letter]) -> list[str]:
-    return [(each.entry[0] or b"").decode() for each in letters]
+def names(parcels: list[Parcel]) -> list[str]:
+    return [(key or b"").decode() for each in parcels for key, _, _ in each.entries[PLACE]]
 
 
-def test_letters_are_taken_in_the_order_in_which_they_were_put() -> None:
+def test_parcels_are_taken_in_the_order_in_which_they_were_put() -> None:
     inbox = Inbox()
-    inbox.put([letter("a"), letter("b")], 0)
-    inbox.put([letter("c")], 0)
+    inbox.put([parcel("a"), parcel("b")], 0)
+    inbox.put([parcel("c")], 0)
 
     assert names(inbox.take(2)) == ["a", "b"]
     assert names(inbox.take(2)) == ["c"]
@@ -36,7 +37,7 @@ def test_a_full_inbox_refuses_in_time_and_tells_how_much_was_added() -> None:
     inbox = Inbox(SMALL)
 
     with pytest.raises(QueueFull, match="3 are waiting; 3 were added before") as refused:
-        inbox.put([letter(str(n)) for n in range(5)], 0.01)
+        inbox.put([parcel(str(n)) for n in range(5)], 0.01)
 
     assert refused.value.added == 3
     assert len(inbox.take(10)) == 3
@@ -44,15 +45,15 @@ def test_a_full_inbox_refuses_in_time_and_tells_how_much_was_added() -> None:
 
 def test_bytes_fill_an_inbox_as_records_do() -> None:
     inbox = Inbox(SMALL)
-    inbox.put([letter("large", 100)], 0)
+    inbox.put([parcel("large", 100)], 0)
 
     with pytest.raises(QueueFull):
-        inbox.put([letter("small")], 0.01)
+        inbox.put([parcel("small")], 0.01)
 
 
 def test_one_take_is_bounded_in_bytes() -> None:
     inbox = Inbox(SMALL)
-    inbox.put([letter("a", 30), letter("b", 30), letter("c", 30)], 0)
+    inbox.put([parcel("a", 30), parcel("b", 30), parcel("c", 30)], 0)
 
     assert names(inbox.take(10)) == ["a", "b"]
     assert names(inbox.take(10)) == ["c"]
@@ -60,7 +61,7 @@ def test_one_take_is_bounded_in_bytes() -> None:
 
 def test_whoever_waits_for_room_goes_on_when_there_is_some() -> None:
     inbox = Inbox(SMALL)
-    putter = threading.Thread(target=inbox.put, args=([letter(str(n)) for n in range(10)], 10.0))
+    putter = threading.Thread(target=inbox.put, args=([parcel(str(n)) for n in range(10)], 10.0))
     putter.start()
     taken: list[str] = []
     while len(taken) < 10:
@@ -71,11 +72,11 @@ def test_whoever_waits_for_room_goes_on_when_there_is_some() -> None:
     assert taken == [str(n) for n in range(10)]
 
 
-def test_a_letter_wakes_the_one_who_sleeps() -> None:
+def test_a_parcel_wakes_the_one_who_sleeps() -> None:
     inbox = Inbox()
     sleeper = threading.Thread(target=inbox.wait, args=(60.0,))
     sleeper.start()
-    inbox.put([letter("a")], 0)
+    inbox.put([parcel("a")], 0)
     sleeper.join(10.0)
 
     assert not sleeper.is_alive()
@@ -93,11 +94,11 @@ def test_a_wake_before_the_wait_is_not_lost() -> None:
 
 def test_a_closed_inbox_takes_nothing_more_and_gives_out_what_it_has() -> None:
     inbox = Inbox()
-    inbox.put([letter("a")], 0)
+    inbox.put([parcel("a")], 0)
     inbox.close(ValueError("a bug"))
 
     with pytest.raises(Stopped, match="it has stopped: ValueError: a bug") as stopped:
-        inbox.put([letter("b")], 0)
+        inbox.put([parcel("b")], 0)
 
     assert isinstance(stopped.value.__cause__, ValueError)
     assert names(inbox.take(10)) == ["a"]
@@ -105,12 +106,12 @@ def test_a_closed_inbox_takes_nothing_more_and_gives_out_what_it_has() -> None:
 
 def test_closing_ends_the_wait_for_room() -> None:
     inbox = Inbox(SMALL)
-    inbox.put([letter(str(n)) for n in range(3)], 0)
+    inbox.put([parcel(str(n)) for n in range(3)], 0)
     ended: Future[None] = Future()
 
     def put() -> None:
         try:
-            inbox.put([letter("late")], 60.0)
+            inbox.put([parcel("late")], 60.0)
         except Stopped as error:
             ended.set_exception(error)
 
@@ -123,7 +124,7 @@ def test_closing_ends_the_wait_for_room() -> None:
 
 def test_a_future_cancelled_in_time_withdraws_its_record() -> None:
     inbox = Inbox()
-    kept, withdrawn = letter("kept"), letter("withdrawn")
+    kept, withdrawn = parcel("kept"), parcel("withdrawn")
     inbox.put([withdrawn, kept], 0)
 
     assert withdrawn.receipt.future.cancel()
@@ -132,20 +133,32 @@ def test_a_future_cancelled_in_time_withdraws_its_record() -> None:
 
 
 def test_a_receipt_for_several_is_fulfilled_by_the_last() -> None:
-    receipt = Receipt(2, lambda positions: positions)
-    first, second = letter("a", receipt=receipt), letter("b", receipt=receipt)
+    receipt = Receipt(lambda positions: positions)
+    first, second = parcel("a", receipt=receipt), parcel("b", receipt=receipt)
     inbox = Inbox()
     inbox.put([first, second], 0)
     inbox.take(10)
 
-    first.receipt.written(Position(PLACE, 4))
+    first.written({PLACE: 4})
     assert not receipt.future.done()
-    second.receipt.written(Position(PLACE, 5))
+    second.written({PLACE: 5})
     assert receipt.future.result(0) == [Position(PLACE, 4), Position(PLACE, 5)]
 
 
+def test_positions_are_told_in_the_order_of_publishing() -> None:
+    other = Place("kapelle.ticks", 1)
+    mixed = parcel("a", receipt=Receipt(lambda positions: positions))
+    mixed.add(other, (b"b", b"", ()), 1)
+    mixed.add(PLACE, (b"c", b"", ()), 1)
+    mixed.receipt.take()
+
+    mixed.written({PLACE: 7, other: 3})
+
+    assert mixed.receipt.future.result(0) == [(PLACE, 7), (other, 3), (PLACE, 8)]
+
+
 def test_a_refused_receipt_raises_at_whoever_asks() -> None:
-    receipt = Receipt(1, lambda positions: positions[0])
+    receipt = Receipt(lambda positions: positions[0])
     receipt.refuse(Stopped())
     receipt.refuse(Stopped())
 

@@ -7,15 +7,19 @@ there, and sleeps while there is nothing.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from itertools import count
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from kapelle.topology.embedded.chunks import Entry
 from kapelle.topology.embedded.errors import QueueFull, Stopped
 from kapelle.topology.log import Place
+
+PARCEL_RECORDS_MAX: Final = 500
+PARCEL_BYTES_MAX: Final = 1024 * 1024
 
 
 class Position(NamedTuple):
@@ -26,7 +30,7 @@ class Position(NamedTuple):
 
 
 class InboxLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much may wait, and how much is taken at a time."""
+    """How much may wait, and how much is taken at a time, give or take a parcel."""
 
     records_max: int = 10_000
     bytes_max: int = 64 * 1024 * 1024
@@ -34,42 +38,64 @@ class InboxLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Receipt:
-    """The promise to whoever published one or several records."""
+    """The promise to whoever published one or several parcels."""
 
-    __slots__ = ("_done", "_left", "_taken", "future", "positions")
+    __slots__ = ("_done", "_positions", "_taken", "future", "parcels")
 
-    def __init__(self, count: int, done: Callable[[list[Position]], Any]) -> None:
+    def __init__(self, done: Callable[[list[Position]], Any]) -> None:
         self.future: Future[Any] = Future()
-        self.positions: list[Position] = []
-        self._left = count
+        self.parcels = 0  # those that are not written yet
+        self._positions: list[Position] = []
         self._done = done
         self._taken = False
 
     def take(self) -> bool:
-        """From now on the future cannot be cancelled. Returns whether it was before."""
+        """From now on the future cannot be cancelled. False: it has been before."""
         if not self._taken:
             self._taken = self.future.set_running_or_notify_cancel()
         return self._taken
 
-    def written(self, position: Position) -> None:
-        self.positions.append(position)
-        self._left -= 1
-        if self._left == 0:
-            self.future.set_result(self._done(self.positions))
+    def written(self, positions: list[Position]) -> None:
+        self._positions += positions
+        self.parcels -= 1
+        if self.parcels == 0:
+            self.future.set_result(self._done(self._positions))
 
     def refuse(self, error: Exception) -> None:
-        """Tell that the record, or the last of several, will not be written. Once is enough."""
+        """Tell that a parcel will not be written. Once is enough."""
         if not self.future.done() and self.take():
             self.future.set_exception(error)
 
 
-class Letter(NamedTuple):
-    """A record that waits."""
+class Parcel:
+    """Records that are published together: sorted by place, so that whoever runs has little to do with each."""
 
-    place: Place
-    entry: Entry
-    size_bytes: int
-    receipt: Receipt
+    __slots__ = ("entries", "places", "receipt", "size_bytes")
+
+    def __init__(self, receipt: Receipt) -> None:
+        self.entries: dict[Place, list[Entry]] = {}
+        self.places: list[Place] = []  # of each record, in the order of publishing
+        self.size_bytes = 0
+        self.receipt = receipt
+        receipt.parcels += 1
+
+    def add(self, place: Place, entry: Entry, size_bytes: int) -> None:
+        there = self.entries.get(place)
+        if there is None:
+            self.entries[place] = [entry]
+        else:
+            there.append(entry)
+        self.places.append(place)
+        self.size_bytes += size_bytes
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.places) >= PARCEL_RECORDS_MAX or self.size_bytes >= PARCEL_BYTES_MAX
+
+    def written(self, begins: Mapping[Place, int]) -> None:
+        """Every record is durable; those of each place follow each other from an offset on."""
+        at = {place: count(offset) for place, offset in begins.items()}
+        self.receipt.written([Position(place, next(at[place])) for place in self.places])
 
 
 class Inbox:
@@ -81,7 +107,8 @@ class Inbox:
         self._lock = threading.RLock()
         self._filled = threading.Condition(self._lock)
         self._room = threading.Condition(self._lock)
-        self._letters: deque[Letter] = deque()
+        self._parcels: deque[Parcel] = deque()
+        self._records = 0
         self._size_bytes = 0
         self._asleep = False
         self._woken = False
@@ -89,34 +116,38 @@ class Inbox:
         self._failure: BaseException | None = None
 
     def __len__(self) -> int:
-        return len(self._letters)
+        """How many records wait."""
+        return self._records
 
-    def put(self, letters: Sequence[Letter], timeout_s: float) -> None:
+    def put(self, parcels: Sequence[Parcel], timeout_s: float) -> None:
         """Add to the queue, in order. Waits for room, and gives up in time; what was added before that stays added."""
         until = time.monotonic() + timeout_s
+        added = 0
         with self._lock:
-            for added, letter in enumerate(letters):
+            for parcel in parcels:
                 while not self._closed and self._is_full():
                     self._wake_taker()
                     if not self._room.wait(max(until - time.monotonic(), 0.0)) and self._is_full():
-                        raise QueueFull(len(self._letters), timeout_s=timeout_s, added=added)
+                        raise QueueFull(self._records, timeout_s=timeout_s, added=added)
                 if self._closed:
                     raise Stopped(self._failure)
-                self._letters.append(letter)
-                self._size_bytes += letter.size_bytes
+                self._parcels.append(parcel)
+                self._count(parcel, 1)
+                added += len(parcel.places)
             self._wake_taker()
 
-    def take(self, records_max: int) -> list[Letter]:
+    def take(self, records_max: int) -> list[Parcel]:
         """What waits, up to the limits, without what was cancelled meanwhile."""
-        taken: list[Letter] = []
-        size_bytes = 0
+        taken: list[Parcel] = []
+        records = size_bytes = 0
         with self._lock:
-            while self._letters and len(taken) < records_max and size_bytes < self._limits.take_bytes_max:
-                letter = self._letters.popleft()
-                self._size_bytes -= letter.size_bytes
-                if letter.receipt.take():
-                    taken.append(letter)
-                    size_bytes += letter.size_bytes
+            while self._parcels and records < records_max and size_bytes < self._limits.take_bytes_max:
+                parcel = self._parcels.popleft()
+                self._count(parcel, -1)
+                if parcel.receipt.take():
+                    taken.append(parcel)
+                    records += len(parcel.places)
+                    size_bytes += parcel.size_bytes
             self._room.notify_all()
         return taken
 
@@ -124,7 +155,7 @@ class Inbox:
         """Sleep until something is there, somebody calls `wake`, or the time is over."""
         with self._lock:
             self._asleep = True
-            self._filled.wait_for(lambda: self._letters or self._woken, timeout_s)
+            self._filled.wait_for(lambda: self._parcels or self._woken, timeout_s)
             self._asleep = self._woken = False
 
     def wake(self) -> None:
@@ -140,9 +171,12 @@ class Inbox:
             self._failure = self._failure or failure
             self._room.notify_all()
 
+    def _count(self, parcel: Parcel, sign: int) -> None:
+        self._records += sign * len(parcel.places)
+        self._size_bytes += sign * parcel.size_bytes
+
     def _is_full(self) -> bool:
-        limits = self._limits
-        return len(self._letters) >= limits.records_max or self._size_bytes >= limits.bytes_max
+        return self._records >= self._limits.records_max or self._size_bytes >= self._limits.bytes_max
 
     def _wake_taker(self) -> None:
         if self._asleep:

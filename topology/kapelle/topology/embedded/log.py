@@ -16,7 +16,7 @@ from typing import Final
 
 from kapelle.topology.build import Topology
 from kapelle.topology.embedded.errors import UnknownPlace
-from kapelle.topology.embedded.inbox import Inbox, Letter, Position
+from kapelle.topology.embedded.inbox import Inbox, Parcel
 from kapelle.topology.embedded.layout import offset_key, offset_row, open_directory, stored_offset
 from kapelle.topology.embedded.partitions import LogRecord, Partition, Reader, partitions_of
 from kapelle.topology.log import Listener, Out, Place, Row, Run, Taken
@@ -57,7 +57,7 @@ class EmbeddedLog:
         self._transaction = Transaction.NONE
         self._grown: dict[Partition, None] = {}  # with something to write
         self._offsets: dict[bytes, int] = {}
-        self._letters: list[tuple[Letter, Position]] = []  # taken, not yet written
+        self._parcels: list[tuple[Parcel, dict[Place, int]]] = []  # taken, not yet written, with their first offsets
         self._in_doubt = False  # a write has failed, and may be there or not: only the next start can tell
         self._news = threading.Condition()
         self._ended = False
@@ -105,7 +105,7 @@ class EmbeddedLog:
                 listener.assigned(processor, range(self._topology.processor_partitions(processor)))
             return Taken([], [])
         self._accept(records_max)
-        if wait_s > 0 and self.patient and not self._lagging and not self._letters:
+        if wait_s > 0 and self.patient and not self._lagging and not self._parcels:
             self._inbox.wait(wait_s)
             self._accept(records_max)
         return self._deliver(records_max)
@@ -129,14 +129,16 @@ class EmbeddedLog:
 
     def _accept(self, records_max: int) -> None:
         """Give offsets to what others have published."""
-        for letter in self._inbox.take(records_max):
-            partition = self.partitions[letter.place]
-            position = Position(letter.place, partition.end + len(partition.published))
-            partition.published.append(letter.entry)
-            self._letters.append((letter, position))
-            self._grown[partition] = None
-            for reader in partition.readers:
-                self._note(reader)
+        for parcel in self._inbox.take(records_max):
+            begins: dict[Place, int] = {}
+            for place, entries in parcel.entries.items():
+                partition = self.partitions[place]
+                begins[place] = partition.end + len(partition.published)
+                partition.published += entries
+                self._grown[partition] = None
+                for reader in partition.readers:
+                    self._note(reader)
+            self._parcels.append((parcel, begins))
 
     def _deliver(self, records_max: int) -> Taken:
         """The next records of those who lag, shared out evenly."""
@@ -232,7 +234,7 @@ class EmbeddedLog:
         counts = {p: p.stage(batch, now_ms, committed=committed) for p in self._grown}
         self._in_doubt = True
         # What restoring writes can be done again; what is acknowledged or visible to others must stay.
-        self._store.write(batch, sync=self._sync and (sync or committed or bool(self._letters)))
+        self._store.write(batch, sync=self._sync and (sync or committed or bool(self._parcels)))
         self._in_doubt = False
         if committed:
             self._offsets = {}
@@ -242,23 +244,23 @@ class EmbeddedLog:
     def flush(self) -> None:
         """Write what was published and no cycle has taken along. While one is to be given up, that must wait."""
         self._refuse(Transaction.COMMITTED)
-        if self._letters and self._transaction is Transaction.NONE:
+        if self._parcels and self._transaction is Transaction.NONE:
             self.write(Batch())
 
     def drain(self) -> None:
         """Write all that is left in the inbox, which must be closed. It is folded after the next start."""
-        while not self._in_doubt and (self._letters or len(self._inbox)):
+        while not self._in_doubt and (self._parcels or len(self._inbox)):
             self._accept(DRAIN_RECORDS)
             self.flush()
 
     def give_up(self, error: Exception) -> None:
         """Nothing more will come: tell everyone whose record is not written, and everyone who waits for records."""
-        letters = [letter for letter, _ in self._letters]
-        self._letters = []
+        parcels = [parcel for parcel, _ in self._parcels]
+        self._parcels = []
         while more := self._inbox.take(DRAIN_RECORDS):
-            letters += more
-        for letter in letters:
-            letter.receipt.refuse(error)
+            parcels += more
+        for parcel in parcels:
+            parcel.receipt.refuse(error)
         with self._news:
             self._ended = True
             self._news.notify_all()
@@ -267,7 +269,7 @@ class EmbeddedLog:
         self._store.close()
 
     def _written(self, counts: Mapping[Partition, int], *, committed: bool) -> None:
-        letters, self._letters = self._letters, []
+        parcels, self._parcels = self._parcels, []
         for partition, count in counts.items():
             partition.written(count, committed=committed)
             for reader in partition.readers:
@@ -276,8 +278,8 @@ class EmbeddedLog:
         if any(counts.values()):
             with self._news:
                 self._news.notify_all()
-        for letter, position in letters:
-            letter.receipt.written(position)
+        for parcel, begins in parcels:
+            parcel.written(begins)
 
     # Changelogs, which are not needed here --------------------------------------------------------------------------
 

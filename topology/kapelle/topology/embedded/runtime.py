@@ -26,7 +26,7 @@ from kapelle.schemas import Codec, RecordTooLarge
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.crash import Crash, never
 from kapelle.topology.embedded.errors import NotIdle, Running, Stopped, UnknownPlace
-from kapelle.topology.embedded.inbox import Inbox, InboxLimits, Letter, Position, Receipt
+from kapelle.topology.embedded.inbox import Inbox, InboxLimits, Parcel, Position, Receipt
 from kapelle.topology.embedded.log import EmbeddedLog
 from kapelle.topology.embedded.partitions import LogRecord
 from kapelle.topology.embedded.retention import Retention
@@ -72,6 +72,10 @@ class EmbeddedRuntime:
         settings = settings or EmbeddedSettings()
         self.topology = topology
         self.failure: BaseException | None = None
+        self._places = {
+            name: tuple([Place(topology.topic(stream), number) for number in range(topology.partitions(stream))])
+            for name, stream in topology.streams.items()
+        }
         self._clock = clock
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -110,19 +114,23 @@ class EmbeddedRuntime:
         Waits for room while the queue is full, and raises `QueueFull` in the end. What cannot be encoded is refused at
         once. A future that is cancelled before the record was taken withdraws it.
         """
-        receipt = Receipt(1, lambda positions: positions[0])
-        self._inbox.put([self._letter(stream, key, value, headers=headers, receipt=receipt)], timeout_s)
-        return receipt.future
+        parcel = Parcel(Receipt(lambda positions: positions[0]))
+        self._pack(parcel, stream, key, (value, headers))
+        self._inbox.put([parcel], timeout_s)
+        return parcel.receipt.future
 
     def publish_all(
         self, messages: Iterable[tuple[Stream | str, str, Any]], *, timeout_s: float = PUBLISH_TIMEOUT_S
     ) -> Future[list[Position]]:
         """Publish (stream, key, value) in order, with one future for all of them: cheaper than one for each."""
-        given = list(messages)
-        receipt = Receipt(len(given), lambda positions: positions)
-        letters = [self._letter(stream, key, value, headers=(), receipt=receipt) for stream, key, value in given]
-        if letters:
-            self._inbox.put(letters, timeout_s)
+        receipt = Receipt(lambda positions: positions)
+        parcels: list[Parcel] = []
+        for stream, key, value in messages:
+            if not parcels or parcels[-1].is_full:
+                parcels.append(Parcel(receipt))
+            self._pack(parcels[-1], stream, key, (value, ()))
+        if parcels:
+            self._inbox.put(parcels, timeout_s)
         else:
             receipt.future.set_result([])
         return receipt.future
@@ -139,25 +147,29 @@ class EmbeddedRuntime:
         """Wait until a partition of the stream has grown beyond the offset given for it. False: none has."""
         return self.log.wait({self._place(stream, p): end for p, end in ends.items()}, timeout_s)
 
-    def _letter(self, stream: Stream | str, key: str, value: Any, *, headers: Headers, receipt: Receipt) -> Letter:
-        found = self._stream(stream)
-        place = Place(self.topology.topic(found), partition_of(key, self.topology.partitions(found)))
+    def _pack(self, parcel: Parcel, stream: Stream | str, key: str, content: tuple[Any, Headers]) -> None:
+        """Put one record into a parcel, or say why it cannot be."""
+        places = self._places_of(stream)
+        value, headers = content
         data = value if isinstance(value, bytes) else self._codec.encode(value)
         key_bytes = key.encode()
-        size_bytes = len(key_bytes) + len(data) + sum([len(name) + len(content) for name, content in headers])
+        size_bytes = len(key_bytes) + len(data)
+        if headers:
+            size_bytes += sum([len(name) + len(text) for name, text in headers])
+        place = places[partition_of(key, len(places))]
         if size_bytes > self._codec.record_bytes_max:
             raise RecordTooLarge(f"a record for {place}", size_bytes, self._codec.record_bytes_max)
-        return Letter(place, (key_bytes, data, headers), size_bytes, receipt)
+        parcel.add(place, (key_bytes, data, headers), size_bytes)
 
-    def _stream(self, stream: Stream | str) -> Stream:
+    def _places_of(self, stream: Stream | str) -> tuple[Place, ...]:
         name = stream if isinstance(stream, str) else stream.name
-        found = self.topology.streams.get(name)
+        found = self._places.get(name)
         if found is None:
-            raise UnknownPlace(f"a stream of the topology ({', '.join(self.topology.streams)})", repr(name))
+            raise UnknownPlace(f"a stream of the topology ({', '.join(self._places)})", repr(name))
         return found
 
     def _place(self, stream: Stream | str, partition: int) -> Place:
-        return Place(self.topology.topic(self._stream(stream)), partition)
+        return Place(self._places_of(stream)[0].topic, partition)
 
     # Running --------------------------------------------------------------------------------------------------------
 
