@@ -4,7 +4,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from kapelle.topology.tables.keys import INT_MAX, INT_MIN, KeyCodec, successor
 
@@ -25,10 +25,12 @@ SHAPES: dict[Any, st.SearchStrategy[Any]] = {
     tuple[bytes, int, str]: st.tuples(BYTES, INTS, TEXTS),
     tuple[int, bytes, bytes]: st.tuples(INTS, BYTES, BYTES),
 }
+at_leisure = settings(deadline=None)  # a busy machine is no error of the code
 every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
 
 @every_shape
+@at_leisure
 @given(data=st.data())
 def test_bytes_sort_as_the_tuples_do(shape: Any, data: st.DataObject) -> None:
     codec = KeyCodec("t", shape)
@@ -38,6 +40,7 @@ def test_bytes_sort_as_the_tuples_do(shape: Any, data: st.DataObject) -> None:
 
 
 @every_shape
+@at_leisure
 @given(data=st.data())
 def test_a_key_comes_back_as_it_was(shape: Any, data: st.DataObject) -> None:
     codec = KeyCodec("t", shape)
@@ -47,6 +50,7 @@ def test_a_key_comes_back_as_it_was(shape: Any, data: st.DataObject) -> None:
 
 
 @every_shape
+@at_leisure
 @given(data=st.data())
 def test_bytes_begin_alike_exactly_when_the_tuples_do(shape: Any, data: st.DataObject) -> None:
     codec = KeyCodec("t", shape)
@@ -59,6 +63,7 @@ def test_bytes_begin_alike_exactly_when_the_tuples_do(shape: Any, data: st.DataO
 
 
 @every_shape
+@at_leisure
 @given(data=st.data())
 def test_the_fast_coder_does_what_the_slow_one_does(shape: Any, data: st.DataObject) -> None:
     codec = KeyCodec("t", shape)
@@ -70,6 +75,7 @@ def test_the_fast_coder_does_what_the_slow_one_does(shape: Any, data: st.DataObj
     assert codec.decode_slowly(encoded, 1) == key
 
 
+@at_leisure
 @given(prefix=st.binary(max_size=4).filter(lambda prefix: prefix.strip(b"\xff")), other=st.binary(max_size=5))
 def test_the_successor_stands_just_behind_all_that_begins_with_the_prefix(prefix: bytes, other: bytes) -> None:
     assert (prefix <= other < successor(prefix)) == other.startswith(prefix)

@@ -239,7 +239,7 @@ class CommittedMemoryMachine(ShardMachine):
 
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-MEMORY = settings(max_examples=200, stateful_step_count=40, deadline=None, suppress_health_check=SLOW)
+MEMORY = settings(max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=SLOW)
 ROCKS = settings(max_examples=20, stateful_step_count=40, deadline=None, suppress_health_check=SLOW)
 
 TestOverlayOnMemory = ShardMachine.TestCase

@@ -1,7 +1,7 @@
 """Gaps are joined, cut and bounded, and never claim that a key is free which may have a row."""
 
 import hypothesis.strategies as st
-from hypothesis import given
+from hypothesis import given, settings
 
 from kapelle.topology.tables.gaps import GAPS_MAX, Gaps
 
@@ -41,6 +41,7 @@ def test_a_put_ends_the_stretch_before_it() -> None:
     assert gaps.past(key(4)) == key(4)
 
 
+@settings(deadline=None)
 @given(STEPS)
 def test_no_key_is_skipped_that_may_have_a_row(steps: list[tuple[str, int, int]]) -> None:
     gaps = Gaps()
@@ -57,6 +58,7 @@ def test_no_key_is_skipped_that_may_have_a_row(steps: list[tuple[str, int, int]]
             assert set(range(start, int.from_bytes(gaps.past(key(start)), "big"))) <= empty
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(DIGITS, DIGITS), max_size=20))
 def test_without_puts_nothing_is_forgotten(found: list[tuple[int, int]]) -> None:
     gaps = Gaps()

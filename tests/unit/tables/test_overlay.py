@@ -1,8 +1,10 @@
 """Changes are read together with what is stored, in one order, at one moment, and their size is known."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from kapelle.topology.tables import Batch, Store
+from kapelle.topology.tables import Batch, MemoryStore, Store
 from kapelle.topology.tables.overlay import ENTRY_BYTES, Overlay
 
 
@@ -143,6 +145,51 @@ def test_after_a_commit_the_rows_that_were_taken_stay_away(overlay: Overlay, tak
     overlay.put(b"a", b"again")
     commit(overlay)
     assert keys(overlay) == b"a" + b"aceg"[max(taken, 1) :]
+
+
+class NotingStore(MemoryStore):
+    """Tells where scans began."""
+
+    __slots__ = ("starts",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.starts: list[bytes] = []
+
+    def scan(self, start: bytes, end: bytes, /, *, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        self.starts.append(start)
+        return super().scan(start, end, reverse=reverse)
+
+
+def test_a_queue_is_never_read_from_before_its_head() -> None:
+    store = NotingStore()
+    overlay = Overlay(store)
+    for number in range(1, 10):
+        overlay.put(b"%d" % number, b"waiting")
+    commit(overlay)
+
+    for _ in range(1, 10):
+        head, _ = next(overlay.read(b"0", b"\xff"))
+        overlay.put(head, None)
+        commit(overlay)
+
+    # Each look begins where the one before it found the head, whose deletion is all that it crawls over.
+    assert store.starts == [b"0", *(b"%d" % number for number in range(1, 9))]
+
+
+def test_within_a_cycle_too_a_queue_is_read_from_its_head_on() -> None:
+    store = NotingStore()
+    overlay = Overlay(store)
+    for number in range(1, 10):
+        overlay.put(b"%d" % number, b"waiting")
+    commit(overlay)
+
+    taken = []
+    for _ in range(9):
+        taken.append(next(overlay.read(b"0", b"\xff"))[0])
+        overlay.put(taken[-1], None)
+
+    assert store.starts == [b"0", *taken[:-1]]
 
 
 def test_rows_stored_by_others_are_seen_once_the_overlay_is_told(overlay: Overlay, store: Store) -> None:
