@@ -72,6 +72,8 @@ class KafkaLog:
             self._wait(readers, taken, until)
         if taken.runs:
             self._last_record_s = time.monotonic()
+        else:
+            self._transactor.serve()
         return taken
 
     def _wait(self, readers: list[GroupReader], taken: Taken, until: float) -> None:
@@ -125,6 +127,11 @@ class KafkaLog:
             self._readers.clear()
             self._changelogs.close()
             self._transactor.close()
+
+    @property
+    def consumer_statistics(self) -> dict[str, dict[str, Any]]:
+        """librdkafka's own statistics of each processor's consumer, its lag among them."""
+        return {name: json.loads(r.statistics_text) for name, r in self._readers.items() if r.statistics_text}
 
     @property
     def statistics(self) -> dict[str, Any]:

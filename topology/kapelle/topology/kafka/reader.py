@@ -32,7 +32,8 @@ class GroupReader:
         self.member = ""  # our member id when partitions were last assigned
         self._topics = tuple(topics)
         self._listener = listener
-        self.consumer = Consumer(settings.consumer(group))
+        self.statistics_text = ""
+        self.consumer = Consumer({**settings.consumer(group), "stats_cb": self._on_statistics})
 
     def subscribe(self) -> None:
         with translated(f"subscribe to {self._topics[0]}"):
@@ -92,6 +93,9 @@ class GroupReader:
         elif code in MISSING:
             raise CycleAborted(f"{message.topic()} is not there: {error.str()}")
         # Everything else librdkafka mends by itself: lost connections, moved leaders, expired sessions.
+
+    def _on_statistics(self, text: str) -> None:
+        self.statistics_text = text
 
     def _assigned(self, consumer: Consumer, leads: list[TopicPartition]) -> None:
         places = self._places(leads)

@@ -103,6 +103,12 @@ class Transactor:
             raise commit_meaning(error.args[0]) from error
         self._open = False
 
+    def serve(self) -> None:
+        """Let the producer tell its statistics; nothing else asks it while there is nothing to do."""
+        if self._producer is not None:
+            with suppress(KafkaException):  # what is wrong with it, the next transaction tells
+                self._producer.poll(0)
+
     def row_end(self, place: Place) -> int:
         return self._row_ends[place]
 
