@@ -34,7 +34,7 @@ from kapelle.processors.sel.tree import (
 )
 
 # Whatever the configured depth: walking the tree takes about three Python frames a level, and Python has a thousand.
-DEPTH_MAX: Final = 200
+DEPTH_MAX: Final = 150
 ESCAPES = {"n": "\n", "t": "\t", "b": "\b", "r": "\r", "f": "\f", "\\": "\\", "'": "'", '"': '"'}
 
 

@@ -58,9 +58,12 @@ class Program:
             run = _compiled(root, compiler)
         except SelError as error:
             raise error.located(text) from None
+        except RecursionError:
+            # As below: the tree is bounded, the caller's own stack may not be.
+            raise LimitExceeded("stack_depth", limits.stack_depth).located(text) from None
         self.text = text
         self.names = tuple(scope.inputs)
-        self.keys = tuple(dict.fromkeys(scope.keys))
+        self.keys = tuple(scope.keys)
         self.problems = tuple(problem.located(text) for problem in compiler.problems)
         constant = _constant(root)
         if compiler.cost > limits.visits:

@@ -18,7 +18,7 @@ PATTERN_CHARS_MAX = 1000
 PROGRAM_BYTES_MAX = 256 << 10
 MATCH_COST = 80  # visits: what finding and keeping one match takes beside the searching
 STEPS_PER_VISIT = 32
-STEPS_PER_VISIT_SEARCHING = 256
+STEPS_PER_VISIT_SEARCHING = 1024
 META = frozenset("\\.[]{}()*+-?^$|")
 # Patterns that never look past the end of their match, so that all matches together are one pass over the text.
 _ONE_PASS = re2.compile(r"(?:\\?[^\\\[\](){}|*+?.^$]|\\[dDsSwW.|*+?^$(){}\[\]\\]|\[[^\\\[\]]+\])[+]?")

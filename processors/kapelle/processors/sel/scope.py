@@ -18,8 +18,8 @@ class Scope(msgspec.Struct):
 
     slots: dict[str, int]
     captured: set[str]
-    inputs: list[str]
-    keys: list[str]
+    inputs: dict[str, None]  # in the order of their first use
+    keys: dict[str, None]
 
 
 def children(node: Node) -> Iterator[Node]:  # noqa: C901 - one arm for each shape of node, in evaluation order
@@ -53,7 +53,7 @@ def children(node: Node) -> Iterator[Node]:  # noqa: C901 - one arm for each sha
 
 def scope_of(program: Node) -> Scope:
     """Walk the tree once, in the order of evaluation."""
-    scope = Scope({}, set(), [], [])
+    scope = Scope({}, set(), {}, {})
     _walk(program, scope)
     return scope
 
@@ -71,7 +71,7 @@ def _walk(node: Node, scope: Scope) -> None:
                 scope.slots.setdefault(name, len(scope.slots))
         case _:
             if isinstance(node, tree.Access) and isinstance(node.base, tree.Name) and node.base.name == "params":
-                scope.keys.extend(_constant_key(node.suffixes[0]))
+                scope.keys.update(dict.fromkeys(_constant_key(node.suffixes[0])))
             if isinstance(node, tree.Call) and node.name == "put" and len(node.arguments) == 2:
                 scope.captured.update(_referred(node.arguments[1]))
             for child in children(node):
@@ -100,8 +100,8 @@ def _constant_key(suffix: Node) -> Iterator[str]:
 
 
 def _use(name: str, scope: Scope) -> None:
-    if name not in scope.slots and name not in STATIC_NAMES and name not in scope.inputs:
-        scope.inputs.append(name)
+    if name not in scope.slots and name not in STATIC_NAMES:
+        scope.inputs[name] = None
 
 
 def _referred(node: Node) -> Iterator[str]:

@@ -8,7 +8,7 @@ from kapelle.processors.sel.limits import Frame, Value
 from kapelle.processors.sel.members.member import Member, invoke, unknown_member
 from kapelle.processors.sel.members.registry import FIELDS, METHODS, STATIC
 from kapelle.processors.sel.types import TYPES
-from kapelle.processors.sel.values import Array, kind_of
+from kapelle.processors.sel.values import Array, box, kind_of
 
 Suffix = Callable[[Frame, Value], Value]
 TYPE_NAMES: dict[type, str] = {kind: name for name, kind in reversed(TYPES.items())}
@@ -91,7 +91,10 @@ def _registered(name: str, arguments: list[Expression], span: Span) -> Expressio
         if function is None:
             raise unknown_member("Util", name, STATIC["Util"]).placed(span)
         f.work(100)
-        return function(*[argument(f) for argument in arguments])
+        try:
+            return box(f, function(*[argument(f) for argument in arguments]))
+        except SelError as error:
+            raise error.placed(span) from None
 
     return run
 

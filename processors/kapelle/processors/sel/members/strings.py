@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from kapelle.processors.sel import regex
-from kapelle.processors.sel.errors import BadValue, TypeMismatch
+from kapelle.processors.sel.errors import BadValue, LimitExceeded, TypeMismatch
 from kapelle.processors.sel.formatting import formatted
 from kapelle.processors.sel.limits import Frame, Value
 from kapelle.processors.sel.members.member import ANY, LONG, STRING, Table, member, variadic
 from kapelle.processors.sel.values import Array, StringArray, kind_of, text_of
+
+BLOCK_CHARS = 1024
 
 
 def _split(frame: Frame, text: str, pattern: str, limit: int = 0) -> StringArray:
@@ -21,7 +23,8 @@ def _split(frame: Frame, text: str, pattern: str, limit: int = 0) -> StringArray
             break
         if end == 0 and begin == 0:
             continue  # an empty match at the beginning makes no empty string
-        frame.array(len(parts) + 1, 0)
+        if len(parts) >= frame.limits.array_length:
+            raise LimitExceeded("array_length", frame.limits.array_length)
         frame.text(begin - start, of=(text,))
         parts.append(text[start:begin])
         start = end
@@ -159,11 +162,13 @@ def _contains(frame: Frame, text: str, wanted: str) -> bool:
 def _compare(frame: Frame, text: str, other: str) -> int:
     """The difference of the first two characters that differ, else of the lengths."""
     frame.scan(min(len(text), len(other)))
-    if text == other:
-        return 0
-    for a, b in zip(text, other, strict=False):
-        if a != b:
-            return ord(a) - ord(b)
+    at, shorter = 0, min(len(text), len(other))
+    # Whole blocks are compared at once: only the one that differs is looked at character by character.
+    while at < shorter and text[at : at + BLOCK_CHARS] == other[at : at + BLOCK_CHARS]:
+        at += BLOCK_CHARS
+    for place in range(at, min(at + BLOCK_CHARS, shorter)):
+        if text[place] != other[place]:
+            return ord(text[place]) - ord(other[place])
     return len(text) - len(other)
 
 
