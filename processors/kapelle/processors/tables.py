@@ -21,7 +21,10 @@ R = TypeVar("R", bound=msgspec.Struct)
 
 
 class Table(Protocol[K, R]):
-    """An ordered table. A bound of a range may be shorter than a key: it then stands before all keys that begin so."""
+    """An ordered table. A bound of a range may be shorter than a key: it then stands before all keys that begin so.
+
+    A scan sees the table as it was when the scan began, so an `apply` may change the rows that it walks over.
+    """
 
     def get(self, key: K, /) -> R | None: ...
 
@@ -43,7 +46,7 @@ class Table(Protocol[K, R]):
         """Forget every row whose key begins with an integer below `bucket`. Only for tables declared `bucketed`.
 
         It costs the same for one row and for a million: the rows are gone to every reader at once, and the runtime
-        sweeps them away later, by range.
+        sweeps them away later, by range. What is put below the bucket from then on is ignored.
         """
         ...
 
