@@ -25,10 +25,16 @@ Suffix = Callable[[Frame, Value], Value]
 
 
 class Compiler:
-    """Compiles the expressions of one program. `problems` are errors that a check can tell without running."""
+    """Compiles the expressions of one program. `problems` are errors that a check can tell without running.
 
-    def __init__(self, scope: Scope) -> None:
+    In a program without statements nothing runs twice (`once`): what short strings take can be counted in advance, in
+    `memory`, instead of whenever one is made.
+    """
+
+    def __init__(self, scope: Scope, *, once: bool) -> None:
         self.cost = 0
+        self.once = once
+        self.memory = 0
         self.problems: list[SelError] = []
         self.variables = {
             name: Variable(name, slot, shared=name in scope.captured, is_input=name in scope.inputs)
@@ -106,8 +112,10 @@ class Compiler:
 
     def _shortcut(self, sign: str, left: Node, right: Node, otherwise: Expression) -> Expression:
         """An operator on an input and a literal needs no calls to fetch them."""
-        if sign == "+" and isinstance(left, tree.Literal) and isinstance(left.value, str) and self._is_input(right):
-            return fast.text_and_input(left.value, right.name, otherwise)
+        text = left.value if isinstance(left, tree.Literal) else None
+        if self.once and sign == "+" and isinstance(text, str) and self._is_input(right):
+            self.memory += fast.SHORT_BYTES
+            return fast.text_and_input(text, right.name, otherwise)
         number = right.value if isinstance(right, tree.Literal) else None
         if number.__class__ is int and sign in fast.COMPARE and self._is_input(left):
             return fast.input_compared(sign, left.name, number, otherwise)

@@ -139,20 +139,18 @@ def input_compared(sign: str, name: str, number: int, otherwise: Expression) -> 
 
 
 def text_and_input(text: str, name: str, otherwise: Expression) -> Expression:
-    """The closure of `"text" + input`: no calls for a short STRING, `otherwise` for all else."""
-    room, cost = SHORT_CHARS - len(text), SHORT_BYTES
+    """The closure of `"text" + input`: no calls for a short STRING, `otherwise` for all else.
+
+    Its memory is not counted here but by the program, before it runs: see `Compiler.memory`.
+    """
+    room = SHORT_CHARS - len(text)
 
     def run(f: Frame) -> Value:
         try:
             value = f.inputs[name]
         except KeyError:
             return otherwise(f)
-        if value.__class__ is str and len(value) < room:
-            left = f.memory - cost
-            if left >= 0:
-                f.memory = left
-                return text + value
-        return otherwise(f)
+        return text + value if value.__class__ is str and len(value) < room else otherwise(f)
 
     return run
 

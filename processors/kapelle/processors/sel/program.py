@@ -54,7 +54,7 @@ class Program:
         root = parse(text, limits)
         try:
             scope = scope_of(root)
-            compiler = Compiler(scope)
+            compiler = Compiler(scope, once=as_expression(root) is not None)
             run = _compiled(root, compiler)
         except SelError as error:
             raise error.located(text) from None
@@ -67,11 +67,15 @@ class Program:
         self.problems = tuple(problem.located(text) for problem in compiler.problems)
         constant = _constant(root)
         if compiler.cost > limits.visits:
-            run = _refuse_work
+            run = _refusing("visits")
+        elif compiler.memory > limits.memory_bytes:
+            run = _refusing("memory_bytes")
         elif constant is not None:
             self.value: Evaluate = lambda _=NO_INPUTS, __=NOWHERE: constant
             return
-        self.value = _evaluating(text, run, limits, slots_count=len(scope.slots), cost=compiler.cost)
+        self.value = _evaluating(
+            text, run, limits, slots_count=len(scope.slots), spent=(compiler.cost, compiler.memory)
+        )
 
     def evaluate(self, inputs: Mapping[str, Value] = NO_INPUTS, host: Host = NOWHERE) -> Result:
         """The result for these inputs. What is not a parameter's value is an `InvalidResult`."""
@@ -79,10 +83,10 @@ class Program:
         return Result(KIND_NAMES[value.__class__], value)
 
 
-def _evaluating(text: str, run: Expression, limits: Limits, *, slots_count: int, cost: int) -> Evaluate:
+def _evaluating(text: str, run: Expression, limits: Limits, *, slots_count: int, spent: tuple[int, int]) -> Evaluate:
     """The way into a program. It is a closure, not a method, because it is called more often than anything else."""
-    visits, memory, unset = limits.visits - cost, limits.memory_bytes, [UNSET] * slots_count
-    scalars = SCALARS
+    visits, memory = limits.visits - spent[0], limits.memory_bytes - spent[1]
+    unset, scalars = [UNSET] * slots_count, SCALARS
 
     def value(inputs: Mapping[str, Value] = NO_INPUTS, host: Host = NOWHERE, /) -> Value:
         frame = Frame(inputs, host, limits, visits, memory, unset and unset.copy())
@@ -98,9 +102,13 @@ def _evaluating(text: str, run: Expression, limits: Limits, *, slots_count: int,
     return value
 
 
-def _refuse_work(frame: Frame) -> Value:
-    """What a program runs whose one expression has more nodes than may be visited."""
-    raise LimitExceeded("visits", frame.limits.visits)
+def _refusing(limit: str) -> Expression:
+    """What a program runs whose one expression needs more than the limit allows, whatever its inputs."""
+
+    def run(frame: Frame) -> Value:
+        raise LimitExceeded(limit, getattr(frame.limits, limit))
+
+    return run
 
 
 def _constant(root: tree.Block) -> Value:
