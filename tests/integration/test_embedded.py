@@ -30,7 +30,7 @@ from tests.unit.embedded.fakes import by_place, seen, stored_shards
 
 ALL = topology("all", partitions=2)
 COUNTING = topology("counting", partitions=2)
-PUBLISHED = mixed(7, 1_500)
+PUBLISHED = mixed(7, 2_000)  # more than all lives together can publish
 ROOT = Path(__file__).resolve().parents[2]
 
 IN_FLIGHT_MAX = 8  # few, so that there are many small cycles to die in

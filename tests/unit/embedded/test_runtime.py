@@ -29,7 +29,7 @@ from kapelle.topology.embedded import (
     Stopped,
     UnknownPlace,
 )
-from kapelle.topology.errors import HandlerFailed
+from kapelle.topology.errors import HandlerFailed, KeyTooLarge
 from kapelle.topology.log import Place
 from kapelle.topology.settings import Limits, MemberSettings, OnBug
 from kapelle.topology.tables import MemoryStore, Store, StoreFailed, StoreLocked
@@ -202,6 +202,8 @@ def test_what_cannot_be_encoded_is_refused_at_once() -> None:
             runtime.publish("ticks", "apple", "no contract")
         with pytest.raises(RecordTooLarge, match=r"at most 1000000 bytes in a record for proof\.ticks-0"):
             runtime.publish("ticks", "apple", bytes(1_000_000))
+        with pytest.raises(KeyTooLarge, match="at most 32768 bytes, but found 32769"):
+            runtime.publish("ticks", "x" * 32_769, tick(0))
 
 
 def test_publishing_faster_than_folding_is_held_up_and_then_refused() -> None:

@@ -13,7 +13,7 @@
         └── Stopped             the runtime has stopped: what was not acknowledged may be published again
 
 A directory in use by another process is `StoreLocked`, a damaged one `StoreCorrupt`, a full disk `StoreFailed`
-(`kapelle.topology.tables`). A record beyond the size limit is `RecordTooLarge` (`kapelle.schemas`).
+(`kapelle.topology.tables`). A record beyond its limit is `RecordTooLarge` (`kapelle.schemas`), a key `KeyTooLarge`.
 """
 
 from kapelle.topology.errors import TopologyError

@@ -30,7 +30,8 @@ from kapelle.topology.embedded.inbox import Inbox, InboxLimits, Parcel, Position
 from kapelle.topology.embedded.log import EmbeddedLog
 from kapelle.topology.embedded.partitions import LogRecord
 from kapelle.topology.embedded.retention import Retention
-from kapelle.topology.log import Headers, Place
+from kapelle.topology.errors import KeyTooLarge
+from kapelle.topology.log import KEY_BYTES_MAX, Headers, Place
 from kapelle.topology.member import Clock, Member, wall_clock_ms
 from kapelle.topology.metrics import Counters
 from kapelle.topology.settings import MemberSettings
@@ -153,6 +154,8 @@ class EmbeddedRuntime:
         value, headers = content
         data = value if isinstance(value, bytes) else self._codec.encode(value)
         key_bytes = key.encode()
+        if len(key_bytes) > KEY_BYTES_MAX:
+            raise KeyTooLarge(len(key_bytes))
         size_bytes = len(key_bytes) + len(data)
         if headers:
             size_bytes += sum([len(name) + len(text) for name, text in headers])
