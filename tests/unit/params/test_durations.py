@@ -76,6 +76,13 @@ def test_a_duration_that_is_none_is_refused(written: Any) -> None:
         duration_ms(written, VALUES.__getitem__)
 
 
+def test_a_reference_to_something_else_than_the_workflows_parameters_is_refused() -> None:
+    with pytest.raises(BadNumber, match="not 'nothing'"):
+        duration_ms("${nothing}h", VALUES.__getitem__)
+    with pytest.raises(BadNumber, match="not 'nothing'"):
+        number_of("$nothing", VALUES.__getitem__)
+
+
 @pytest.mark.parametrize(("written", "expected"), [(0, 0), (5, 5), ("5", 5), ("${n}", 3), ("1${n}", 13)])
 def test_a_count_is_read(written: int | str, expected: int) -> None:
     assert number_of(written, VALUES.__getitem__) == expected

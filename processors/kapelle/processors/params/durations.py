@@ -23,7 +23,7 @@ _DIGITS = re.compile(r"\d{1,19}")
 
 def number_of(written: int | str, lookup: Lookup) -> int:
     """A count: a non-negative integer, or text that is one once its parameters are filled in."""
-    text = interpolated(written, lookup).strip() if isinstance(written, str) else str(written)
+    text = _filled_in(written, lookup)
     if isinstance(written, bool) or not _DIGITS.fullmatch(text) or int(text) > LONG_MAX:
         raise BadNumber("an integer from 0", written)
     return int(text)
@@ -34,7 +34,7 @@ def duration_ms(written: int | str | None, lookup: Lookup) -> int:
     if written is None:
         return DURATION_MS_DEFAULT
     expected = "a duration of at most 120 days such as 90, '90 s' or '1 day 2h'"
-    text = interpolated(written, lookup).strip() if isinstance(written, str) else str(written)
+    text = _filled_in(written, lookup)
     if isinstance(written, bool):
         raise BadNumber(expected, written)
     if _DIGITS.fullmatch(text):
@@ -44,3 +44,12 @@ def duration_ms(written: int | str | None, lookup: Lookup) -> int:
     if not 0 < total <= DURATION_MS_MAX:
         raise BadNumber(expected, text)
     return total
+
+
+def _filled_in(written: int | str, lookup: Lookup) -> str:
+    if not isinstance(written, str):
+        return str(written)
+    try:
+        return interpolated(written, lookup).strip()
+    except KeyError as error:
+        raise BadNumber(f"only parameters of the workflow, and not {error.args[0]!r}", written) from None

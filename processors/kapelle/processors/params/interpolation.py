@@ -23,7 +23,7 @@ def references(text: str) -> list[str]:
 
 
 def interpolated(text: str, lookup: Lookup) -> str:
-    """The text with the values of its references."""
+    """The text with the values of its references. What `lookup` raises for an unknown one is the caller's to choose."""
     if "$" not in text:
         return text
     return _REFERENCE.sub(lambda match: "$" if match[1] else as_text(lookup(match[2] or match[3])), text)
