@@ -3,7 +3,7 @@
 A member is a program with this command line, and all that the benchmarks know of it:
 
     python -m tests.proof.member --bootstrap-servers HOST:PORT --prefix P --state-dir DIR
-                                 --topology counting|stages [--protocol classic|consumer] [--no-same-cycle]
+                                 --topology counting|stages [--protocol classic|consumer] [--same-cycle on|off]
 
 `counting` folds `P.ticks` into `P.counting.events` as group `P.counting`, with the changelog `P.counting.changelog`.
 `stages` passes `P.stage-1` on through four processors to `P.stage-4.events`. It ends in good order on SIGTERM. Members
@@ -41,7 +41,7 @@ def command(
         *place.arguments(),
         *("--topology", processors),
         *("--protocol", protocol),
-        *(() if same_cycle else ("--no-same-cycle",)),
+        *("--same-cycle", "on" if same_cycle else "off"),
     ]
 
 

@@ -7,6 +7,7 @@ import argparse
 import faulthandler
 import logging
 import os
+import random
 import signal
 import sys
 from pathlib import Path
@@ -34,7 +35,7 @@ def parsed(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--transaction-timeout-ms", type=int, default=10_000)
     parser.add_argument("--commit-timeout-s", type=float, default=20.0)
     parser.add_argument("--records-max", type=int, default=Limits().records_max)
-    parser.add_argument("--no-same-cycle", action="store_true")
+    parser.add_argument("--same-cycle", choices=["on", "off", "switching"], default="on")
     parser.add_argument("--create-topics", action="store_true")
     parser.add_argument("--crash-at", choices=[p.value for p in CrashPoint], help="die there...")
     parser.add_argument("--crash-after", type=int, default=1, help="...the n-th time")
@@ -57,6 +58,19 @@ class Doom:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
+class Switch:
+    """Turns same-cycle delivery on and off every few cycles. Asked whether the run is done, it says no."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._chance = random.Random(os.getpid())
+
+    def __call__(self) -> bool:
+        if self._chance.random() < 0.1:
+            self._member.delivery.enabled = not self._member.delivery.enabled
+        return False
+
+
 def main(argv: list[str]) -> int:
     args = parsed(argv)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
@@ -77,13 +91,13 @@ def main(argv: list[str]) -> int:
         made,
         kafka,
         args.state_dir,
-        settings=MemberSettings(same_cycle=not args.no_same_cycle, limits=Limits(records_max=args.records_max)),
+        settings=MemberSettings(same_cycle=args.same_cycle != "off", limits=Limits(records_max=args.records_max)),
         hosted=[name for name in args.hosted.split(",") if name],
         member=MUTANTS[args.mutant] if args.mutant else Member,
         crash=Doom(args.crash_at, args.crash_after),
     )
     running.stop_on_signals()
-    running.run()
+    running.run(Switch(running.member) if args.same_cycle == "switching" else lambda: False)
     if args.verbose:
         print(running.member.counters.snapshot(), file=sys.stderr)
     return 0

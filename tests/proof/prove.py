@@ -95,7 +95,7 @@ class Proof:
         )
         try:
             for number in range(MEMBERS):
-                self.fleet.start(number)
+                self._start(number)
             publisher.start()
             while self.faults < self.plan.faults:
                 time.sleep(self._chance.random() * self.plan.pause_s)
@@ -142,7 +142,11 @@ class Proof:
         self.fleet.reap()
         for number in range(MEMBERS):
             if not self.fleet.running(number):
-                self.fleet.start(number)
+                self._start(number)
+
+    def _start(self, number: int, *extra: str) -> None:
+        """Start a member, with same-cycle delivery on, off or switching: the order must hold however they are mixed."""
+        self.fleet.start(number, "--same-cycle", self._chance.choice(["on", "on", "off", "switching"]), *extra)
 
     def _kill(self) -> None:
         number = self.fleet.pick(self._chance)
@@ -154,7 +158,7 @@ class Proof:
         number = self._chance.randrange(MEMBERS)
         point = self._chance.choice(points)
         self.fleet.kill(number)
-        self.fleet.start(number, "--crash-at", point.value, "--crash-after", str(self._chance.randrange(1, 4)))
+        self._start(number, "--crash-at", point.value, "--crash-after", str(self._chance.randrange(1, 4)))
         until = time.monotonic() + CRASH_S
         while self.fleet.running(number) and time.monotonic() < until:
             time.sleep(0.05)
@@ -172,7 +176,7 @@ class Proof:
         for number in (1, 2):
             self.fleet.stop(number)
         for number in (1, 2):
-            self.fleet.start(number)
+            self._start(number)
             time.sleep(self._chance.random())
         for number in (0, 1):
             self.fleet.stop(number)
@@ -188,7 +192,7 @@ class Proof:
         assert self._proxy is not None
         number = self._chance.randrange(MEMBERS)
         self.fleet.stop(number)
-        self.fleet.start(number, *self._through_proxy)
+        self._start(number, *self._through_proxy)
         time.sleep(2.0)
         loss = self._proxy.lose_next(END_TXN, then=Then.REFUSE)
         if loss.happened.wait(8.0):

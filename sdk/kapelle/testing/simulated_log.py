@@ -53,7 +53,8 @@ class SimulatedLog:
         self._rebalance()
         taken = Taken([], [])
         for (processor, place), start in list(self._positions.items()):
-            if start == self._told.get((processor, place)) == self.cluster.end(place) and not self.faults.repeat_records:
+            told = self._told.get((processor, place))
+            if start == told == self.cluster.end(place) and not self.faults.repeat_records:
                 continue  # nothing has come since the end was told
             position = start
             stable = self.cluster.stable_end(place)
@@ -100,6 +101,9 @@ class SimulatedLog:
 
     def identity(self, topic: str) -> str:
         return topic
+
+    def schemas(self) -> list[tuple[bytes, bytes | None]]:
+        return []
 
     def watch(self, changelogs: Mapping[Place, int]) -> None:
         self._watched = dict(changelogs)

@@ -6,6 +6,7 @@ raises, an effect that is too large. Only `apply` can fail after that, and then 
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from kapelle.processors.effects import Effect, Emit
@@ -14,8 +15,9 @@ from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec
 from kapelle.schemas.contracts import Stage
-from kapelle.schemas.errors import SchemaError
+from kapelle.schemas.errors import SchemaError, UnknownFingerprint
 from kapelle.schemas.headers import trace_of
+from kapelle.schemas.schema_topic import learn_record
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.deadletters import NOWHERE, Coordinates, dead_letter, letter_bytes_max
 from kapelle.topology.delivery import Delivery
@@ -34,6 +36,7 @@ from kapelle.topology.shard import Forms, Shard
 from kapelle.topology.tables import RowCorrupt, RowVersionUnknown, StoreError
 
 TRACE_BYTES_MAX = 512
+LEARN_EVERY_MS = 1_000  # how often to look for schemas that we do not know
 # Raised through handlers, but by the disk below the tables: no message must be put aside for it.
 NOT_THE_PROCESSORS = (StoreError, RowCorrupt, RowVersionUnknown)
 
@@ -76,6 +79,7 @@ class Fold:
         self.touched: set[Shard] = set()
         self.poisoned: dict[tuple[str, str], str] = {}  # messages whose apply failed: (processor, id) → why
         self.now_ms = 0
+        self._learn_after_ms = 0
         self.time = b""
 
     def records(self, shard: Shard, place: Place, records: Sequence[Record]) -> None:
@@ -100,6 +104,9 @@ class Fold:
             try:
                 value = decode(data)
                 text = key.decode()
+            except UnknownFingerprint as error:
+                self._unknown(shard, place, record, error)
+                continue
             except SchemaError as error:
                 self._undecodable(shard, (place, record), error)
                 continue
@@ -254,6 +261,19 @@ class Fold:
             # A timer has no record to put aside. It is left as it is, and tried again after the next start.
             shard.parked.add((message.key, message.value.name, message.value.due_at_ms))
         self._put_aside(shard, self._coordinates(shard, message, source), failure)
+
+    def _unknown(self, shard: Shard, place: Place, record: Record, error: UnknownFingerprint) -> None:
+        """A schema that we do not know. A newer process may have published it: look, and try this record once more."""
+        if self.now_ms >= self._learn_after_ms:
+            self._learn_after_ms = self.now_ms + LEARN_EVERY_MS
+            for key, value in self._log.schemas():
+                with suppress(SchemaError):  # not ours to read, or not readable at all: then the record is put aside
+                    learn_record(self._codec.catalog, key, value)
+        if error.fingerprint in self._codec.catalog.schemas:
+            shard.inputs[place.topic].next = record.offset
+            self.records(shard, place, (record,))
+        else:
+            self._undecodable(shard, (place, record), error)
 
     def _undecodable(self, shard: Shard, source: tuple[Place, Record], error: Exception) -> None:
         self._put_aside(shard, Coordinates.of(*source), (Stage.DECODE, error))

@@ -98,6 +98,10 @@ class Log(Protocol):
         """What tells this topic from another of the same name that was made after it was deleted."""
         ...
 
+    def schemas(self) -> Iterable[tuple[bytes, bytes | None]]:
+        """The schemas that others have published, for one that we do not know."""
+        ...
+
     # Reading changelogs -------------------------------------------------------------------------------------------
 
     def watch(self, changelogs: Mapping[Place, int]) -> None:

@@ -122,6 +122,10 @@ class EmbeddedLog:
     def free(self, processor: str, places: Sequence[Place]) -> None:
         """Nothing: nobody else can have left anything open."""
 
+    def schemas(self) -> list[tuple[bytes, bytes | None]]:
+        """None: nobody else writes to this log."""
+        return []
+
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
         """The ends of places, with what is about to be written; changelogs have no records here."""
         found = {place: self.partitions.get(place) for place in places}

@@ -103,6 +103,10 @@ class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True):
             **self._given("producer"),
         }
 
+    def plain_producer(self) -> dict[str, Setting]:
+        """A producer outside any transaction, for what may be written twice."""
+        return {**self._common("producer"), "acks": "all", "enable.idempotence": True, **self._given("producer")}
+
     def consumer(self, group: str) -> dict[str, Setting]:
         membership: dict[str, Setting] = {"group.protocol": self.protocol.value}
         if self.protocol is Protocol.CLASSIC:

@@ -13,6 +13,7 @@ from kapelle.topology.kafka.changelogs import ChangelogReader
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.offsets import Offsets
 from kapelle.topology.kafka.reader import GroupReader
+from kapelle.topology.kafka.schemas import Records, SchemaTopic
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.transactions import Transactor
 from kapelle.topology.log import Listener, Place, Row, Taken
@@ -36,6 +37,7 @@ class KafkaLog:
         name = f"{topology.prefix}.{instance}"
         self._transactor = Transactor(settings, name, on_statistics=self._on_statistics)
         self._offsets = Offsets(settings)
+        self._schemas = SchemaTopic(topology.schemas, settings)
         self._identities = Topics(topology, settings).identities([topology.changelog(p) for p in hosted])
         self._last_record_s = 0.0
         # The hot ones are bound straight to their parts.
@@ -49,6 +51,7 @@ class KafkaLog:
         self.watch = self._changelogs.watch
 
     def join(self, listener: Listener) -> None:
+        self._schemas.publish(self._topology.catalog())
         self._transactor.renew()
         for name in self._hosted:
             topics = [self._topology.topic(s) for s in self._topology.processors[name].inputs]
@@ -109,6 +112,9 @@ class KafkaLog:
 
     def identity(self, topic: str) -> str:
         return self._identities[topic]
+
+    def schemas(self) -> Records:
+        return self._schemas.read()
 
     def rows(self, rows_max: int, wait_s: float) -> tuple[dict[Place, list[Row]], dict[Place, int]]:
         return self._changelogs.rows(rows_max, wait_s)
