@@ -108,8 +108,8 @@ class Proof:
             self._drain()
         finally:
             self._over.set()
-            publisher.join()
             self.fleet.stop_all()
+            publisher.join()
         found = seen(self._broker.bootstrap_servers, self._topology)
         problems = violations(self.published, found)
         return problems + table_problems(self._broker.bootstrap_servers, self._topology, self._directory, found)

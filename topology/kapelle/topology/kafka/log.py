@@ -22,6 +22,7 @@ UNSTABLE_S = 1.0  # how long offsets may be unstable before we end the transacti
 SLICE_S = 0.001  # how long to wait for one of several consumers
 SLICE_IDLE_S = 0.004  # the same, when nothing has come for a while
 IDLE_AFTER_S = 1.0
+LEAVE_S = 3.0  # how long leaving the groups may take; who has not left by then is thrown out when its session ends
 
 
 class KafkaLog:
@@ -128,8 +129,9 @@ class KafkaLog:
             with suppress(ProducerLost):  # what is open then ends with our next start, or by its time-out
                 self._transactor.abort()
         finally:
-            for reader in self._readers.values():
-                reader.close()
+            until = time.monotonic() + LEAVE_S
+            for leaving in [reader.close() for reader in self._readers.values()]:
+                leaving.join(max(until - time.monotonic(), 0))
             self._readers.clear()
             self._changelogs.close()
             self._transactor.close()

@@ -5,11 +5,12 @@ reads partition 3 of every input. So inputs are co-partitioned whatever the assi
 which keep partitions where their tables are, can be used although they do not promise co-partitioning.
 """
 
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kapelle.topology.errors import BrokerRefused, CycleAborted
 from kapelle.topology.kafka.config import KafkaSettings
@@ -33,6 +34,7 @@ class GroupReader:
         self._topics = tuple(topics)
         self._listener = listener
         self.statistics_text = ""
+        self._leaving = False
         self.consumer = Consumer({**settings.consumer(group), "stats_cb": self._on_statistics})
 
     def subscribe(self) -> None:
@@ -67,8 +69,15 @@ class GroupReader:
             found = self.consumer.committed([TopicPartition(*p) for p in places], timeout_s)
         return {Place(tp.topic, tp.partition): tp.offset for tp in found}
 
-    def close(self) -> None:
-        self.consumer.close()
+    def close(self) -> threading.Thread:
+        """Leave the group, in a thread: librdkafka sets no limit to how long that takes, but a stop must have one.
+
+        The member is told nothing more: it is leaving too, and gives its shards up by itself.
+        """
+        self._leaving = True
+        leaving = threading.Thread(target=self.consumer.close, name=f"leave-{self.processor}", daemon=True)
+        leaving.start()
+        return leaving
 
     def _add(self, taken: Taken, messages: Iterable[Any]) -> None:
         """Add messages as runs: they come partition by partition, mostly."""
@@ -98,16 +107,21 @@ class GroupReader:
         self.statistics_text = text
 
     def _assigned(self, consumer: Consumer, leads: list[TopicPartition]) -> None:
+        if self._leaving:
+            return
         places = self._places(leads)
+        # `start` says where to read from. Until then any offset will do but "the committed one": librdkafka would ask for
+        # it, wait as long as an open transaction holds it, and meanwhile not let go of the partition, even to close.
         for place in places:
-            place.offset = OFFSET_INVALID  # from the committed offset; `start` says where in the end
+            place.offset = 0
         consumer.incremental_assign(places)
         consumer.pause(places)
         self.member = consumer.memberid() or ""
         self._listener.assigned(self.processor, [lead.partition for lead in leads])
 
     def _revoked(self, consumer: Consumer, leads: list[TopicPartition]) -> None:
-        self._listener.revoked(self.processor, [lead.partition for lead in leads])
+        if not self._leaving:
+            self._listener.revoked(self.processor, [lead.partition for lead in leads])
         held = {(tp.topic, tp.partition) for tp in consumer.assignment()}
         gone = [tp for tp in self._places(leads) if (tp.topic, tp.partition) in held]
         if gone:
