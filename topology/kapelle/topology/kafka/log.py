@@ -22,6 +22,7 @@ UNSTABLE_S = 1.0  # how long offsets may be unstable before we end the transacti
 SLICE_S = 0.001  # how long to wait for one of several consumers
 SLICE_IDLE_S = 0.004  # the same, when nothing has come for a while
 IDLE_AFTER_S = 1.0
+ABORT_S = 1.0  # how long to try to abort before leaving: whoever comes next ends what we leave open
 LEAVE_S = 3.0  # how long leaving the groups may take; who has not left by then is thrown out when its session ends
 
 
@@ -127,7 +128,7 @@ class KafkaLog:
     def leave(self) -> None:
         try:
             with suppress(ProducerLost):  # what is open then ends with our next start, or by its time-out
-                self._transactor.abort()
+                self._transactor.abort(ABORT_S)
         finally:
             until = time.monotonic() + LEAVE_S
             for leaving in [reader.close() for reader in self._readers.values()]:

@@ -112,13 +112,13 @@ class Transactor:
     def row_end(self, place: Place) -> int:
         return self._row_ends[place]
 
-    def abort(self) -> None:
+    def abort(self, timeout_s: float | None = None) -> None:
         """Abort what is open. If that cannot be done, the producer is lost."""
         if not self._open:
             return
         self._open = False
         try:
-            self._live().abort_transaction(self._settings.call_timeout_s)
+            self._live().abort_transaction(self._settings.call_timeout_s if timeout_s is None else timeout_s)
         except KafkaException as error:
             found = meaning(error.args[0], "abort")
             raise found if isinstance(found, BrokerRefused) else ProducerLost(str(found)) from error
