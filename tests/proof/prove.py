@@ -39,7 +39,7 @@ SESSION_MS = 2_500
 TRANSACTION_MS = 5_000
 COMMIT_S = 2.0
 CRASH_S = 10.0  # how long to wait for a member to come to the moment where it must die
-SLICE_S = 8.0  # the records between two faults are published within this time
+SLICE_S = 4.0  # the records between two faults are published within this time
 DRAIN_S = 180.0
 QUIET_CHECKS = 3
 
@@ -131,7 +131,7 @@ class Proof:
         if self.plan.crashes_only:
             faults = [("crash after commit", 1, lambda: self._crash_point([CrashPoint.AFTER_COMMIT]))]
         if self.plan.broker_faults and not self.plan.crashes_only:
-            faults.append(("broker killed", 1, self._kill_broker))
+            faults.append(("broker killed", 2, self._kill_broker))
         if self.plan.network_faults and self._proxy is not None and not self.plan.crashes_only:
             faults.append(("commit unanswered", 3, self._lose_commit))
         name, _, fault = self._chance.choices(faults, [weight for _, weight, _ in faults])[0]
@@ -159,12 +159,17 @@ class Proof:
         point = self._chance.choice(points)
         self.fleet.kill(number)
         self._start(number, "--crash-at", point.value, "--crash-after", str(self._chance.randrange(1, 4)))
+        if point is CrashPoint.DURING_REVOKE:
+            # Partitions must come and go again: another member joins when this one has had time to get some.
+            time.sleep(CRASH_S / 2)
+            self._start(MEMBERS)
         until = time.monotonic() + CRASH_S
         while self.fleet.running(number) and time.monotonic() < until:
             time.sleep(0.05)
         if not self.fleet.running(number):
             self.done[f"died {point.value}"] += 1
         self.fleet.kill(number)
+        self.fleet.stop(MEMBERS)
 
     def _freeze(self) -> None:
         number = self.fleet.pick(self._chance)
