@@ -18,7 +18,7 @@ from benchmarks.workload import KEYS, ticks
 TRICKLE_PER_S = 100
 TRICKLE_RECORDS_MAX = 10_000
 SHARED_TIMEOUT_S = 60.0
-SETTLE_S = 2.0
+SETTLE_S = 1.0
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,8 @@ class Spine:
 
     def measure(self, wanted: Sequence[str]) -> dict[str, Any]:
         """The figures of these measurements. One that fails has none, and does not stop the others."""
-        self.warm_up()
+        if self.sizes.warm_up:
+            self.warm_up()
         with ExitStack() as stack:
             if "throughput" in wanted:
                 self.prestart(stack)
