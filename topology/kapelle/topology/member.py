@@ -75,6 +75,7 @@ class Member:
         self._arrived: list[Shard] = []  # assigned, not yet admitted
         self._waiting: list[Run] = []  # taken, not yet folded
         self._runs: list[Run] = []  # to be folded in this cycle
+        self._joined = True
         self._recovery: Callable[[], None] | None = None
         self._holding = False
         self._apply_failures = 0
@@ -85,8 +86,16 @@ class Member:
         self._restorer = Restorer(log, store, limits=self.limits, counters=self.counters, crash=crash)
 
     def join(self) -> None:
-        """Ask the log for partitions."""
+        """Ask the log for partitions. If it is away, the steps go on asking."""
+        self._joined = False
+        try:
+            self._join()
+        except (CycleAborted, ProducerLost) as error:
+            _log.warning("can't join yet: %s", error)
+
+    def _join(self) -> None:
         self._log.join(self)
+        self._joined = True
 
     def leave(self) -> None:
         """Stop in good order: nothing is in flight between two steps, so there is nothing to save."""
@@ -130,6 +139,8 @@ class Member:
     def step(self) -> bool:
         """Do one cycle, or the next part of a recovery. Returns whether there was anything to do."""
         try:
+            if not self._joined:
+                self._join()
             if self._recovery is not None:
                 self._recover()
             self._admit()

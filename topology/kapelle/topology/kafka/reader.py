@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from kapelle.topology.errors import BrokerRefused, CycleAborted
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.translate import REFUSED, translated
+from kapelle.topology.kafka.translate import REFUSED, made, translated
 from kapelle.topology.log import Listener, Place, Record, Run, Taken
 
 SEEK_TRIES_MAX = 100
@@ -35,7 +35,7 @@ class GroupReader:
         self._listener = listener
         self.statistics_text = ""
         self._leaving = False
-        self.consumer = Consumer({**settings.consumer(group), "stats_cb": self._on_statistics})
+        self.consumer = made(Consumer, {**settings.consumer(group), "stats_cb": self._on_statistics})
 
     def subscribe(self) -> None:
         with translated(f"subscribe to {self._topics[0]}"):

@@ -33,7 +33,7 @@ class SchemaTopic:
             with translated("publish schemas"):
                 for key, value in missing:
                     producer.produce(self._topic, value, key, 0)
-            if producer.flush(self._settings.request_timeout_s):
+            if producer.flush(self._settings.call_timeout_s):
                 raise CycleAborted(f"schemas could not be published to {self._topic} in time")
         return len(missing)
 
@@ -41,7 +41,7 @@ class SchemaTopic:
         """All that stands there now."""
         consumer = Consumer(self._settings.reader(f"{self._topic}.reader"))
         found: Records = []
-        until = time.monotonic() + self._settings.request_timeout_s
+        until = time.monotonic() + self._settings.call_timeout_s
         try:
             consumer.assign([TopicPartition(self._topic, 0, 0)])
             while time.monotonic() < until:

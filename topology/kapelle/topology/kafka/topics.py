@@ -23,7 +23,7 @@ from kapelle.processors.streams import DAY_MS, Keep
 from kapelle.topology.build import Topic, Topology
 from kapelle.topology.errors import TopicsDiffer
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.translate import translated
+from kapelle.topology.kafka.translate import made, translated
 
 TOMBSTONE_MS = 7 * DAY_MS  # how long a process may be away and still trust its tables (see restore.py)
 
@@ -76,7 +76,7 @@ class Topics:
         self._topology = topology
         self._settings = settings
         self._replication = replication  # -1: the broker's default
-        self._admin = AdminClient(settings.admin())
+        self._admin = made(AdminClient, settings.admin())
 
     def plan(self) -> list[Change]:
         """The differences between what is needed and what is there. Empty: all is well."""

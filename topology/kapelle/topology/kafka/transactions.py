@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from kapelle.topology.errors import BrokerRefused, CycleAborted, InstanceFencedAgain, ProducerLost
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.translate import commit_meaning, meaning, translated
+from kapelle.topology.kafka.translate import commit_meaning, made, meaning, translated
 from kapelle.topology.log import Out, Place
 
 # Who takes over partitions may fence us now and then (see fencing.py); another process of our name does so always.
@@ -34,7 +34,7 @@ class Transactor:
         """Throw the producer away and make a new one. The broker ends the old one's transaction before this returns."""
         self._give_up_if_fenced_again()
         self.close()
-        producer = Producer(self._config)
+        producer = made(Producer, self._config)
         try:
             with translated("initialise transactions"):
                 producer.init_transactions(self._settings.call_timeout_s)

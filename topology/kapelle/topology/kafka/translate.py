@@ -9,12 +9,15 @@ transaction protocol that librdkafka speaks a second commit could then meet the 
 commit is never repeated; a new producer settles what became of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
-from kapelle.topology.errors import BrokerRefused, CycleAborted, ProducerLost, TopologyError
+from kapelle.topology.errors import BadSetting, BrokerRefused, CycleAborted, ProducerLost, TopologyError
+
+T = TypeVar("T")
 
 REFUSED = frozenset(
     {
@@ -63,3 +66,11 @@ def translated(doing: str) -> Iterator[None]:
         yield
     except KafkaException as error:
         raise meaning(error.args[0], doing) from error
+
+
+def made(client: Callable[[dict[str, Any]], T], config: dict[str, Any]) -> T:
+    """A client with these settings, or the setting that librdkafka does not take."""
+    try:
+        return client(config)
+    except KafkaException as error:
+        raise BadSetting(f"Expected settings that librdkafka takes, but it says: {error.args[0].str()}") from error
