@@ -1,6 +1,7 @@
 """Members on the real broker, in this process or in their own, and what came of them."""
 
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -123,16 +124,17 @@ class Deployment:
         return [letter for letter in found if isinstance(letter, DeadLetter)]
 
     def seen(self) -> Seen:
-        """Everything on every stream, decoded."""
+        """The history of every processor, decoded."""
         codec = Codec(self.topology.catalog())
-        topics = {self.topology.topic(s): self.topology.partitions(s) for s in self.topology.streams.values()}
+        histories = [processor.events for processor in self.topology.processors.values()]
+        topics = {self.topology.topic(s): self.topology.partitions(s) for s in histories}
         found = read(self.broker.bootstrap_servers, topics)
         return {
-            name: {
+            stream.name: {
                 partition: [((m.key() or b"").decode(), codec.decode(m.value() or b"")) for m in messages]
                 for partition, messages in found[self.topology.topic(stream)].items()
             }
-            for name, stream in self.topology.streams.items()
+            for stream in histories
         }
 
     def table_problems(self) -> list[str]:
@@ -189,6 +191,8 @@ class Process:
         try:
             code = self.process.wait(within_s)
         except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGUSR1)  # it says where it stands
+            time.sleep(0.5)
             raise AssertionError(f"Expected it to stop within {within_s:g} s: {self.said()}") from None
         assert code == 0, self.said()
         return time.monotonic() - began

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
 
 READ_TIMEOUT_S = 30.0
@@ -47,5 +47,12 @@ def read(bootstrap_servers: str, topics: Mapping[str, int]) -> Read:
 def _ends(bootstrap_servers: str, places: list[TopicPartition]) -> dict[tuple[str, int], int]:
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
     asked = {place: OffsetSpec.latest() for place in places}  # type: ignore[no-untyped-call]
-    found = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_UNCOMMITTED)
-    return {(place.topic, place.partition): future.result().offset for place, future in found.items()}
+    deadline = time.monotonic() + READ_TIMEOUT_S
+    while True:
+        found = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_UNCOMMITTED)
+        try:
+            return {(place.topic, place.partition): future.result().offset for place, future in found.items()}
+        except KafkaException:  # partitions that were just made have no leader for a moment
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
