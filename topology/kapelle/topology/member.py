@@ -75,9 +75,11 @@ class Member:
         self._arrived: list[Shard] = []  # assigned, not yet admitted
         self._waiting: list[Run] = []  # taken, not yet folded
         self._runs: list[Run] = []  # to be folded in this cycle
+        self._timers: list[Entry] = []  # due in this cycle
         self._joined = True
         self._recovery: Callable[[], None] | None = None
         self._holding = False
+        self._folds_left = 0
         self._apply_failures = 0
         codec = Codec(topology.catalog(), record_bytes_max=self.limits.record_bytes_max)
         self.delivery = Delivery(topology, self.limits, enabled=self.settings.same_cycle)
@@ -206,11 +208,12 @@ class Member:
             self._waiting = [r for r in self._waiting if not self.delivery.is_command(r.place.topic)]
         else:
             self._runs, self._waiting = self._waiting, []
+        self._timers = []
         for shard in self.shards.values():
             due_at_ms = shard.state.next_due_at_ms() if shard.active else None
             if due_at_ms is not None and due_at_ms <= now_ms:
-                fold.queue.extend(self._due(shard, now_ms))
-        return bool(self._runs or fold.queue)
+                self._timers.extend(self._due(shard, now_ms))
+        return bool(self._runs or self._timers)
 
     def _due(self, shard: Shard, now_ms: int) -> Iterable[Entry]:
         for key, name, due_at_ms in shard.state.due(now_ms, self.limits.timers_max):
@@ -221,43 +224,56 @@ class Member:
             yield shard, Message(key, TimerDue(name, due_at_ms), root.id), root, None, shard.forms
 
     def _fold_all(self) -> None:
-        """Fold the records, then the queue with all that joins it, until both are empty or the cycle is full.
+        """Fold commands that were read, then what comes from outside, then timers, until the cycle is full.
 
-        Records come first: a command that is delivered directly must not overtake one that was read from the topic.
+        A command that is delivered directly must not overtake one that was read from its topic, so all of those come
+        first. From then on every stride of records is followed by all that it sets off: a full cycle leaves records
+        for the next one, not half a cascade that would have to take its topics.
         """
-        until = time.perf_counter() + self.limits.cycle_ms_max / 1000
-        left = self._fold_runs(until)
-        if not left:
-            self._fold_queue(until)
+        began = time.perf_counter()
+        until, cascade_until = (began + ms / 1000 for ms in (self.limits.cycle_ms_max, self.limits.cascade_ms_max))
+        self._folds_left = self.limits.folds_max
+        is_command = self.delivery.is_command
+        outside = [run for run in self._runs if not is_command(run.place.topic)]
+        left = self._fold_runs([run for run in self._runs if is_command(run.place.topic)], until)
+        if left:
+            left += outside
+        else:
+            self._fold_queue(cascade_until)
+            left = self._fold_runs(outside, until, cascade_until) if not self._fold.queue else outside
+            # Timers last: an answer that came in time for this cycle is there before the time-out that waits for it.
+            self._fold.queue.extend(self._timers)
+            self._fold_queue(cascade_until)
         if left or self._fold.queue:
             self.counters.early_commits += 1
             self._waiting = left + self._waiting
             self._fold.overflow()
         self._fold.flush()
 
-    def _fold_runs(self, until: float) -> list[Run]:
-        """Fold the records, a stride at a time. Returns what is left when the cycle is full."""
+    def _fold_runs(self, runs: list[Run], until: float, cascade_until: float | None = None) -> list[Run]:
+        """Fold records, a stride at a time, with what each sets off if it may. Returns what is left over."""
         fold, size = self._fold, self._stride()
-        for n, run in enumerate(self._runs):
+        for n, run in enumerate(runs):
             shard = self.shards[run.processor, run.place.partition]
             for at in range(0, len(run.records), size):
                 stride = run.records[at : at + size]
                 fold.records(shard, run.place, stride)
                 self.counters.records += len(stride)
+                if cascade_until is not None and fold.queue:
+                    self._fold_queue(cascade_until)
                 fold.flush()
-                if self._full(until):
+                if self._full(until) or (cascade_until is not None and fold.queue):
                     rest = run.records[at + size :]
-                    return [run._replace(records=rest)] * bool(rest) + self._runs[n + 1 :]
+                    return [run._replace(records=rest)] * bool(rest) + runs[n + 1 :]
         return []
 
     def _fold_queue(self, until: float) -> None:
         """Fold timers and commands, and the commands that these send in turn, up to the limit."""
         fold, queue, size = self._fold, self._fold.queue, self._stride()
-        for count in range(1, self.limits.folds_max + 1):
-            if not queue:
-                return
+        while queue and self._folds_left > 0:
             fold.entry(queue.popleft())
-            if count % size == 0:
+            self._folds_left -= 1
+            if self._folds_left % size == 0:
                 fold.flush()
                 if self._full(until):
                     return

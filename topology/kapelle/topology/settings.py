@@ -17,7 +17,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     records_max: int = 2_000
     folds_max: int = 20_000  # records, timers and commands delivered within the cycle
-    cycle_ms_max: int = 200
+    cycle_ms_max: int = 200  # then no more records are begun...
+    cascade_ms_max: int = 1_000  # ...and after this, what they set off takes the topics
     overlay_bytes_max: int = 32 * 1024 * 1024
     record_bytes_max: int = 1_000_000
     timers_max: int = 1_000

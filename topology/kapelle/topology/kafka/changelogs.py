@@ -10,13 +10,18 @@ from kapelle.topology.kafka.translate import REFUSED, translated
 from kapelle.topology.log import Place, Row
 
 PREFETCH_KB = 64 * 1024
+END_WAIT_MS = 10  # the broker tells of an end only after so long without records; the default is half a second
 
 
 class ChangelogReader:
     """Made when the first changelog is watched, closed when none is: most of the time it does not exist."""
 
     def __init__(self, settings: KafkaSettings, group: str) -> None:
-        self._config = settings.reader(group) | {"queued.max.messages.kbytes": PREFETCH_KB, "statistics.interval.ms": 0}
+        self._config = settings.reader(group) | {
+            "queued.max.messages.kbytes": PREFETCH_KB,
+            "statistics.interval.ms": 0,
+            "fetch.wait.max.ms": END_WAIT_MS,
+        }
         self._consumer: Consumer | None = None
 
     def watch(self, changelogs: Mapping[Place, int]) -> None:

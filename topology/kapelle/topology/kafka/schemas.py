@@ -14,6 +14,8 @@ from kapelle.topology.errors import CycleAborted
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import translated
 
+END_WAIT_MS = 10
+
 Records = list[tuple[bytes, bytes | None]]
 
 
@@ -39,7 +41,8 @@ class SchemaTopic:
 
     def read(self) -> Records:
         """All that stands there now."""
-        consumer = Consumer(self._settings.reader(f"{self._topic}.reader"))
+        # The default would have the broker wait for half a second before it tells of the end.
+        consumer = Consumer(self._settings.reader(f"{self._topic}.reader") | {"fetch.wait.max.ms": END_WAIT_MS})
         found: Records = []
         until = time.monotonic() + self._settings.call_timeout_s
         try:
