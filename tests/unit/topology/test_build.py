@@ -90,9 +90,7 @@ def test_an_output_without_partitions_is_refused() -> None:
 def test_a_second_writer_of_a_history_is_refused() -> None:
     history = Stream("p.events", (Counted,), Keep.FOR_EVER)
 
-    with pytest.raises(
-        BadTopology, match=r"the only writer of its history 'p.events', but q write to it too"
-    ):
+    with pytest.raises(BadTopology, match=r"the only writer of its history 'p.events', but q write to it too"):
         Topology([processor("p", events=history), processor("q", outputs=[history])])
 
 
