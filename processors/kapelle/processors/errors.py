@@ -1,9 +1,9 @@
 """What can be wrong with a processor, by who must act.
 
-    ProcessorError
-    └── caller: the author of a processor
-        ├── BadDeclaration     a table, stream or handler that cannot work; raised when the processor is built
-        └── WriteInDecide      `decide` tried to change a table; raised when it happens
+ProcessorError
+└── caller: the author of a processor
+    ├── BadDeclaration     a table, stream or handler that cannot work; raised when the processor is built
+    └── WriteInDecide      `decide` tried to change a table; raised when it happens
 """
 
 

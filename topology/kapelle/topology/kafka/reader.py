@@ -110,8 +110,8 @@ class GroupReader:
         if self._leaving:
             return
         places = self._places(leads)
-        # `start` says where to read from. Until then any offset will do but "the committed one": librdkafka would ask for
-        # it, wait as long as an open transaction holds it, and meanwhile not let go of the partition, even to close.
+        # `start` says where to read from. Until then any offset will do but "the committed one": librdkafka would ask
+        # for it, wait as long as an open transaction holds it, and not let go of the partition meanwhile.
         for place in places:
             place.offset = 0
         consumer.incremental_assign(places)
