@@ -10,8 +10,7 @@ Keys are tuples of strings, integers and bytes, kept in the order of the tuples.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from typing import Any, Generic, Protocol, Self, TypeVar, overload
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, overload
 
 import msgspec
 
@@ -109,11 +108,17 @@ class Tables:
     """The base of a processor's state: every partition has its own tables and timers."""
 
     timers: Timers
+    _declared: ClassVar[tuple[TableSpec[Any, Any], ...]]  # of this class alone: found once, asked for by every shard
 
     @classmethod
     def specs(cls) -> tuple[TableSpec[Any, Any], ...]:
         """The declared tables, in the order of declaration, base classes first."""
-        return _specs(cls)
+        if "_declared" not in cls.__dict__:
+            found: dict[str, TableSpec[Any, Any]] = {}
+            for owner in reversed(cls.__mro__):
+                found.update({k: v for k, v in vars(owner).items() if isinstance(v, TableSpec)})
+            cls._declared = tuple(found.values())
+        return cls._declared
 
     @classmethod
     def bind(cls, open_table: Callable[[TableSpec[Any, Any]], Table[Any, Any]], timers: Timers) -> Self:
@@ -122,11 +127,3 @@ class Tables:
         bound.timers = timers
         vars(bound).update({spec.attribute: open_table(spec) for spec in cls.specs()})
         return bound
-
-
-@cache
-def _specs(tables: type[Tables]) -> tuple[TableSpec[Any, Any], ...]:
-    found: dict[str, TableSpec[Any, Any]] = {}
-    for owner in reversed(tables.__mro__):
-        found.update({k: v for k, v in vars(owner).items() if isinstance(v, TableSpec)})
-    return tuple(found.values())
