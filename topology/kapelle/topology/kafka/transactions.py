@@ -8,6 +8,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from kapelle.topology.errors import BrokerRefused, CycleAborted, InstanceFencedAgain, ProducerLost
+from kapelle.topology.kafka.bounded import BoundedCalls
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import commit_meaning, made, meaning, translated
 from kapelle.topology.log import Out, Place
@@ -25,6 +26,7 @@ class Transactor:
         self._settings = settings
         self._config: dict[str, Any] = {**settings.producer(transactional_id), "stats_cb": on_statistics}
         self._producer: Producer | None = None
+        self._calls = BoundedCalls()
         self._produce: Callable[..., None] = _closed
         self._open = False
         self._row_ends: dict[Place, int] = {}
@@ -43,6 +45,7 @@ class Transactor:
             raise ProducerLost(str(error)) from error
         self._producer = producer
         self._produce = producer.produce
+        self._calls = BoundedCalls()
 
     def begin(self) -> None:
         self._row_ends.clear()
@@ -93,8 +96,12 @@ class Transactor:
         positions = [
             TopicPartition(p.topic, p.partition, offset, self.transactional_id) for p, offset in offsets.items()
         ]
-        with translated("send offsets"):
-            self._live().send_offsets_to_transaction(positions, metadata, self._settings.call_timeout_s)
+        send, timeout_s = self._live().send_offsets_to_transaction, self._settings.call_timeout_s
+        try:
+            with translated("send offsets"):
+                self._calls.call(lambda: send(positions, metadata, timeout_s), timeout_s)
+        except TimeoutError:
+            raise ProducerLost(f"offsets could not be sent within {timeout_s} s") from None
 
     def commit(self) -> None:
         try:
@@ -131,6 +138,7 @@ class Transactor:
         producer, self._producer = self._producer, None
         self._produce = _closed
         self._open = False
+        self._calls.close()
         if producer is not None:
             with suppress(KafkaException):  # polling tells a fatal error once more; that is why we are here
                 producer.purge()
