@@ -42,8 +42,7 @@ class Reporter:
         self._file = metrics_file
         self._progress_due = Every(PROGRESS_S)
         self._file_due = Every(FILE_S)
-        self._restoring = False
-        self._was_ready = False
+        self._restored_rows = 0
 
     def text(self) -> str:
         """All metrics. May be called from another thread: it only reads."""
@@ -53,11 +52,11 @@ class Reporter:
         """Called between two cycles."""
         counters = self._member.counters
         if counters.shards_restoring:
-            self._restoring = True
             if self._progress_due():
                 _log.info("restoring", extra={"fields": progress_fields(self._member.progress())})
-        elif self._restoring:
-            self._restoring = False
+        elif counters.restored_rows > self._restored_rows:
+            # Counted, not watched: a small table is restored between two looks.
+            self._restored_rows = counters.restored_rows
             _log.info("restored", extra={"fields": {"rows": counters.restored_rows, "shards": counters.restores}})
         if self._file is not None and self._file_due():
             metrics.write(self._file, self.text())
