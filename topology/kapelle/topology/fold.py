@@ -36,7 +36,8 @@ from kapelle.topology.shard import Forms, Shard
 from kapelle.topology.tables import RowCorrupt, RowVersionUnknown, StoreError
 
 TRACE_BYTES_MAX = 512
-LEARN_EVERY_MS = 1_000  # how often to look for schemas that we do not know
+LEARN_EVERY_MS = 1_000  # how often to look for a schema that we do not know
+UNKNOWN_MAX = 1_000  # how many of those to remember
 # Raised through handlers, but by the disk below the tables: no message must be put aside for it.
 NOT_THE_PROCESSORS = (StoreError, RowCorrupt, RowVersionUnknown)
 
@@ -79,7 +80,7 @@ class Fold:
         self.touched: set[Shard] = set()
         self.poisoned: dict[tuple[str, str], str] = {}  # messages whose apply failed: (processor, id) → why
         self.now_ms = 0
-        self._learn_after_ms = 0
+        self._learn_after_ms: dict[int, int] = {}  # by fingerprint
         self.time = b""
 
     def records(self, shard: Shard, place: Place, records: Sequence[Record]) -> None:
@@ -264,8 +265,11 @@ class Fold:
 
     def _unknown(self, shard: Shard, place: Place, record: Record, error: UnknownFingerprint) -> None:
         """A schema that we do not know. A newer process may have published it: look, and try this record once more."""
-        if self.now_ms >= self._learn_after_ms:
-            self._learn_after_ms = self.now_ms + LEARN_EVERY_MS
+        # Each by itself: a stray record must not keep us from looking for the schema of the next one.
+        if self.now_ms >= self._learn_after_ms.get(error.fingerprint, 0):
+            if len(self._learn_after_ms) >= UNKNOWN_MAX:
+                self._learn_after_ms.clear()
+            self._learn_after_ms[error.fingerprint] = self.now_ms + LEARN_EVERY_MS
             for key, value in self._log.schemas():
                 with suppress(SchemaError):  # not ours to read, or not readable at all: then the record is put aside
                     learn_record(self._codec.catalog, key, value)
