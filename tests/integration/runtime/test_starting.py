@@ -120,12 +120,3 @@ def test_two_processes_of_one_name_do_not_fence_each_other_for_ever(
     told = [str(member.error) for member in members if member.error is not None]
     assert len(told) == 1
     assert f"only process of instance '{place.topology.prefix}.{instance}'" in told[0]
-
-
-def test_a_name_that_was_torn_is_made_anew(tmp_path: Path) -> None:
-    name = instance_of(tmp_path)
-    assert instance_of(tmp_path) == name != ""
-
-    (tmp_path / "instance").write_text("")
-
-    assert instance_of(tmp_path) not in ("", name)

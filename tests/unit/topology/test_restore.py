@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kapelle.testing.cluster import Cluster
+from kapelle.testing.cluster import Cluster, Entry, Outcome
 from kapelle.testing.simulated_log import SimulatedLog
 from kapelle.topology.crash import never
 from kapelle.topology.log import Place, Row
@@ -16,7 +16,7 @@ from kapelle.topology.settings import Limits
 from kapelle.topology.shard import Shard
 from kapelle.topology.tables import Batch, MemoryStore, ShardMeta
 from tests.proof.processors import Count, counting, topology
-from tests.unit.topology.world import NOW_MS
+from tests.unit.topology.world import NOW_MS, World, tick
 
 TOPOLOGY = topology("counting", partitions=2)
 CHANGELOG = Place("proof.counting.changelog", 0)
@@ -227,6 +227,33 @@ def test_an_empty_changelog_needs_nothing() -> None:
     scene = Scene(None, rows=0, restored=0)
 
     assert scene.add() == [scene.shard]
+
+
+# Dead owners --------------------------------------------------------------------------------------------------------
+
+
+def test_a_changelog_that_a_dead_members_transaction_holds_is_freed_after_a_while() -> None:
+    world = World(counting)
+    world.publish("ticks", "a", tick("1"))
+    world.run()
+    world.start("two")
+    world.share(among=["two"])
+    dead = world.cluster.begin("one", world.cluster.epochs["one"])
+    world.cluster.append(dead, Place("w.counting.changelog", 0), Entry(dead, b"half", b"done", None))
+    world.members.pop("one")
+    world.cluster.expel("one")
+    world.share()
+
+    stuck_ms = world.settings.limits.restore_stuck_ms
+    world.step(5)
+    assert (world.logs["two"].freed, world.members["two"].ready) == ([], False)
+
+    world.now_ms += stuck_ms + 1
+    world.run()
+
+    assert world.logs["two"].freed == [("counting", [Place("w.ticks", 0)])]
+    assert dead.outcome is Outcome.ABORTED
+    assert world.members["two"].ready
 
 
 # Progress -----------------------------------------------------------------------------------------------------------

@@ -62,6 +62,9 @@ class WatchedLog(SimulatedLog):
         self.asked: list[tuple[int, float]] = []  # records_max and wait_s of each take
         self.ends_asked: list[list[Place]] = []
         self.errors: dict[str, list[Exception]] = {}  # by method: what its next calls raise, before they do anything
+        self.published_schemas: list[tuple[bytes, bytes | None]] = []
+        self.schemas_asked = 0
+        self.freed: list[tuple[str, list[Place]]] = []
 
     def take(self, records_max: int, wait_s: float) -> Taken:
         self.asked.append((records_max, wait_s))
@@ -84,6 +87,14 @@ class WatchedLog(SimulatedLog):
     def rows(self, rows_max: int, wait_s: float) -> tuple[dict[Place, list[Row]], dict[Place, int]]:
         self._fail("rows")
         return super().rows(rows_max, wait_s)
+
+    def schemas(self) -> list[tuple[bytes, bytes | None]]:
+        self.schemas_asked += 1
+        return self.published_schemas
+
+    def free(self, processor: str, places: Sequence[Place]) -> None:
+        self.freed.append((processor, list(places)))
+        super().free(processor, places)
 
     def begin(self) -> None:
         self._fail("begin")
