@@ -109,6 +109,7 @@ def test_another_number_of_partitions_is_refused_and_never_changed(broker: Broke
     admin = broker.admin()
     name = f"{topology.prefix}.ticks"
     admin.create_topics([NewTopic(name, 2, 1)])[name].result(ENOUGH_S)
+    until(lambda: name in admin.list_topics(timeout=ENOUGH_S).topics, "the topic to be there")
 
     left = topics.apply()
 
