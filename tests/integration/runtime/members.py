@@ -106,11 +106,19 @@ class Deployment:
 
     def publish_bytes(self, stream: str, records: Iterable[Raw]) -> None:
         """Records as they are, to partition 0."""
-        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers, "message.max.bytes": 2_000_000})
+        # Idempotent: a first try that finds no leader yet must not change the order.
+        config = {"message.max.bytes": 2_000_000, "enable.idempotence": True}
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers, **config})
         topic = self.topology.topic(self.topology.streams[stream])
+        failed: list[object] = []
+
+        def report(error: object, _: Message) -> None:
+            if error is not None:
+                failed.append(error)
+
         for key, value, headers in records:
-            producer.produce(topic, value, key, 0, headers=headers or [])
-        assert producer.flush(ENOUGH_S) == 0
+            producer.produce(topic, value, key, 0, on_delivery=report, headers=headers or [])
+        assert (producer.flush(ENOUGH_S), failed) == (0, [])
 
     def messages(self, topic: str) -> list[Message]:
         """What a `read_committed` reader sees on a topic, partition by partition."""

@@ -96,9 +96,10 @@ def test_statistics_and_counters_are_there_and_move(broker: Broker, tmp_path: Pa
     with place.member() as one:
         place.publish(ticks(RECORDS, WORDS))
         until(lambda: one.kafka.log.statistics.get("txmsgs", 0) >= RECORDS, "statistics that tell of the records")
+        until(lambda: one.counters.records == RECORDS and one.counters.cycles > 0, "the first records to be counted")
         first = one.counters.snapshot()
         place.publish(ticks(RECORDS, WORDS))
-        until(lambda: one.counters.records >= 2 * RECORDS, "the counters to move")
+        until(lambda: one.counters.records == 2 * RECORDS and one.counters.cycles > first["cycles"], "more of them")
 
     last = one.counters.snapshot()
     moving = ("records", "events", "sent", "cycles", "cycle_ms", "commit_ms")

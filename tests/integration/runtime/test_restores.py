@@ -155,7 +155,7 @@ def test_tables_are_read_anew_when_the_changelog_is_another_topic(place: Kept) -
     until(lambda: bool(topics.plan()), "the changelog to be gone")
     topics.apply()
     until(lambda: not topics.plan(), "the changelog to be there again")
-    producer = Producer({"bootstrap.servers": place.broker.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": place.broker.bootstrap_servers, "enable.idempotence": True})
     for row in rows:
         producer.produce(name, row.value(), row.key(), row.partition() or 0)
     assert producer.flush(ENOUGH_S) == 0

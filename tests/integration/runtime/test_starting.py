@@ -96,7 +96,7 @@ def test_two_processes_of_one_name_do_not_fence_each_other_for_ever(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A directory was copied, with the name in it. One of the two gives up and says why; the other goes on."""
-    monkeypatch.setattr(transactions, "FENCES_MAX", 4)
+    monkeypatch.setattr(transactions, "FENCES_MAX", 2)
     place = Deployment(broker, tmp_path, own([counting]))
     instance = instance_of(tmp_path / "one")
     shutil.copytree(tmp_path / "one", tmp_path / "two")
