@@ -18,6 +18,7 @@ class Catalog:
 
     def __init__(self, contracts: Iterable[type[Contract]] = ()) -> None:
         self._contracts: dict[str, type[Contract]] = {}
+        self._current: dict[int, type[Contract]] = {}  # by the fingerprint of today's schema
         self._schemas: dict[int, str] = {}
         self._fingerprints: dict[int, int] = {}
         for contract in contracts:
@@ -70,10 +71,11 @@ class Catalog:
         schema_json = self._schemas.get(written)
         if schema_json is None:
             raise UnknownFingerprint(written)
+        current = self._current.get(written)
+        if current is not None:
+            return current.from_avro, current.FULL_NAME
         writer = _parse_record(schema_json)
         contract = self._contract_for(writer.name)
-        if written == contract.FINGERPRINT:
-            return contract.from_avro, contract.FULL_NAME
         return reader_as(contract, writer, _parse_record(contract.SCHEMA)), contract.FULL_NAME
 
     def _contract_for(self, full_name: str) -> type[Contract]:
@@ -91,6 +93,7 @@ class Catalog:
                 f"Expected one type for {contract.FULL_NAME}, but found {known.__module__}.{known.__name__} "
                 f"and {contract.__module__}.{contract.__name__}"
             )
+        self._current[contract.FINGERPRINT] = contract
         self._schemas[contract.FINGERPRINT] = contract.SCHEMA
         for schema_json in contract.EARLIER:
             self.learn(schema_json)

@@ -10,7 +10,7 @@ rules as the current type. `decode` gives a value or raises a `SchemaError`, wha
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NoReturn, Protocol
 
 from kapelle.schemas.catalog import Catalog, Read
@@ -65,6 +65,21 @@ class Confluent:
         return {contract: _CONFLUENT + ids[contract.FINGERPRINT].to_bytes(4, "big") for contract in registered}
 
 
+class ByRegistry:
+    """The wire format of Schema Registry for contracts that have an id there, single-object encoding for all others."""
+
+    size_bytes = _SINGLE_OBJECT_BYTES
+
+    def __init__(self, ids: Mapping[type[Contract], int]) -> None:
+        self._ids = dict(ids)
+
+    def heads(self, catalog: Catalog) -> Mapping[type[Contract], bytes]:
+        for contract, schema_id in self._ids.items():
+            catalog.learn(contract.SCHEMA, schema_id=schema_id)
+        registered = {contract: _CONFLUENT + number.to_bytes(4, "big") for contract, number in self._ids.items()}
+        return {**SingleObject().heads(catalog), **registered}
+
+
 class Codec:
     """Encodes and decodes the contracts of a catalog. What the catalog learns later, the codec reads."""
 
@@ -103,6 +118,15 @@ class Codec:
         if end > size:
             raise Truncated(full_name, size)
         return value
+
+    @property
+    def head_bytes(self) -> int:
+        """How many bytes stand before a record that this codec writes."""
+        return self._head_bytes
+
+    def heads(self, contracts: Iterable[type[Contract]]) -> frozenset[bytes]:
+        """What stands before records of these types that this codec writes: enough to pass them over unread."""
+        return frozenset(self._heads[contract] for contract in contracts if contract in self._heads)
 
     def _reader(self, data: bytes) -> tuple[Read, int, str]:
         """The reader for the head of some bytes, which is kept: heads are few."""

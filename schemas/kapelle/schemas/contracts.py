@@ -9,6 +9,692 @@ from kapelle.schemas import wire
 from kapelle.schemas.contract import Contract
 
 
+class Action(StrEnum):
+    """What people may do to an instance or a step. OTHER is what a reader sees that does not know a later symbol."""
+
+    STOP = "STOP"
+    KILL = "KILL"
+    SKIP = "SKIP"
+    RESTART = "RESTART"
+    UNBLOCK = "UNBLOCK"
+    PAUSE = "PAUSE"
+    RESUME = "RESUME"
+    BYPASS = "BYPASS"
+    TIME_OUT = "TIME_OUT"
+    OTHER = "OTHER"
+
+
+_ACTION: Final = wire.Symbols(Action)
+
+
+class ActOnStep(Contract, frozen=True, gc=False):
+    """Stop, kill or skip a step."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ActOnStep"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ActOnStep","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"action","type":'
+        r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"What people may do to an instance or a step. OTHER is wh'
+        r'at a reader sees that does not know a later symbol."}},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."}],"doc":"Stop, kill or skip a step."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x31D007216EBEE697
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    step_id: str
+    action: Action
+    # Why, for people.
+    reason: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.string(self.step_id),
+                _ACTION.put(self.action),
+                wire.string(self.reason),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        action_, at = _ACTION.at(data, at)
+        reason_, at = wire.string_at(data, at)
+        value = cls(request_id_, author_, step_id_, action_, reason_)
+        return value, at
+
+
+class ActionTaken(Contract, frozen=True, gc=False):
+    """Somebody acted on the run or on one of its steps."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ActionTaken"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ActionTaken","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":["null","string"],"default":null},'
+        r'{"name":"action","type":'
+        r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"What people may do to an instance or a step. OTHER is wh'
+        r'at a reader sees that does not know a later symbol."}},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'{"name":"step_run_params","type":["null","string"],"default":null,"doc":"The parameters given for steps from '
+        r'now on, as JSON; null where they have not changed."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"Somebody acted on the run or'
+        r' on one of its steps."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x5D66599912EE56D5
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    run_id: int
+    action: Action
+    # Why, for people.
+    reason: str
+    at_ms: int
+    step_id: str | None = None
+    # The parameters given for steps from now on, as JSON; null where they have not changed.
+    step_run_params: str | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.long(self.run_id),
+                wire.nullable(self.step_id, wire.string),
+                _ACTION.put(self.action),
+                wire.string(self.reason),
+                wire.nullable(self.step_run_params, wire.string),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        step_id_, at = wire.nullable_at(data, at, wire.string_at)
+        action_, at = _ACTION.at(data, at)
+        reason_, at = wire.string_at(data, at)
+        step_run_params_, at = wire.nullable_at(data, at, wire.string_at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(request_id_, author_, run_id_, action_, reason_, at_ms_, step_id_, step_run_params_)
+        return value, at
+
+
+class ActivateVersion(Contract, frozen=True, gc=False):
+    """Make a version the active one."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ActivateVersion"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ActivateVersion","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"version","type":"string","doc":"active, latest, default or a number."}],"doc":"Make a version the ac'
+        r'tive one."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x1CC300A5B345A3D4
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    # active, latest, default or a number.
+    version: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.string(self.version),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        version_, at = wire.string_at(data, at)
+        value = cls(request_id_, author_, version_)
+        return value, at
+
+
+class AnnounceSignal(Contract, frozen=True, gc=False):
+    """Say that something has happened."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.AnnounceSignal"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.AnnounceSignal","type":"record","fields":['
+        r'{"name":"name","type":"string","doc":"Of the signal."},'
+        r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
+        r'{"name":"params","type":"string","doc":"Strings and integers by name, as JSON."},'
+        r'{"name":"payload","type":"string","default":"{}","doc":"What else there is to say, as JSON; nothing matches o'
+        r'n it."},'
+        r'{"name":"happened_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc'
+        r'":"When it happened; null for now."},'
+        r'{"name":"source","type":"string","default":"{}","doc":"Who says so, as JSON: the step that published it, or t'
+        r'he coordinates of a record."}],"doc":"Say that something has happened."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x3365031EC818DBCD
+
+    # Of the signal.
+    name: str
+    # The same id under the same name is the same signal.
+    signal_id: str
+    # Strings and integers by name, as JSON.
+    params: str
+    # What else there is to say, as JSON; nothing matches on it.
+    payload: str = "{}"
+    # When it happened; null for now.
+    happened_at_ms: int | None = None
+    # Who says so, as JSON: the step that published it, or the coordinates of a record.
+    source: str = "{}"
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.name),
+                wire.string(self.signal_id),
+                wire.string(self.params),
+                wire.string(self.payload),
+                wire.nullable(self.happened_at_ms, wire.long),
+                wire.string(self.source),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        name_, at = wire.string_at(data, at)
+        signal_id_, at = wire.string_at(data, at)
+        params_, at = wire.string_at(data, at)
+        payload_, at = wire.string_at(data, at)
+        happened_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
+        source_, at = wire.string_at(data, at)
+        value = cls(name_, signal_id_, params_, payload_, happened_at_ms_, source_)
+        return value, at
+
+
+class AwaitEnded(Contract, frozen=True, gc=False):
+    """A step does not wait for a signal any more: one matched, or nobody wants it."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.AwaitEnded"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.AwaitEnded","type":"record","fields":['
+        r'{"name":"name","type":"string"},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"index","type":"int"},'
+        r'{"name":"sequence","type":["null","long"],"default":null,"doc":"Of the signal that matched."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step does not wait for a s'
+        r'ignal any more: one matched, or nobody wants it."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x9830B230AEC5628D
+
+    name: str
+    workflow_id: str
+    instance_id: int
+    step_id: str
+    index: int
+    at_ms: int
+    # Of the signal that matched.
+    sequence: int | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.name),
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.string(self.step_id),
+                wire.integer(self.index),
+                wire.nullable(self.sequence, wire.long),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        name_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        index_, at = wire.integer_at(data, at)
+        sequence_, at = wire.nullable_at(data, at, wire.long_at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(name_, workflow_id_, instance_id_, step_id_, index_, at_ms_, sequence_)
+        return value, at
+
+
+class AwaitSignal(Contract, frozen=True, gc=False):
+    """Tell a step when there is a signal that matches; one of the past will do. Sent by `runs`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.AwaitSignal"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.AwaitSignal","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int"},'
+        r'{"name":"index","type":"int","doc":"Which of the step\u0027s dependencies it is."},'
+        r'{"name":"match","type":"string","doc":"Conditions on parameters, as JSON."},'
+        r'{"name":"is_latest","type":"boolean","default":false,"doc":"The latest match rather than any."}],"doc":"Tell '
+        r'a step when there is a signal that matches; one of the past will do. Sent by `runs`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x10E99ED05BC33D47
+
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    step_id: str
+    attempt: int
+    iteration: int
+    # Which of the step's dependencies it is.
+    index: int
+    # Conditions on parameters, as JSON.
+    match: str
+    # The latest match rather than any.
+    is_latest: bool = False
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                wire.string(self.step_id),
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.integer(self.index),
+                wire.string(self.match),
+                wire.boolean(self.is_latest),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        attempt_, at = wire.integer_at(data, at)
+        iteration_, at = wire.integer_at(data, at)
+        index_, at = wire.integer_at(data, at)
+        match_, at = wire.string_at(data, at)
+        is_latest_, at = wire.boolean_at(data, at)
+        value = cls(workflow_id_, instance_id_, run_id_, step_id_, attempt_, iteration_, index_, match_, is_latest_)
+        return value, at
+
+
+class CancelTask(Contract, frozen=True, gc=False):
+    """A task is no longer wanted: its worker should stop, and its answer will be refused."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.CancelTask"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.CancelTask","type":"record","fields":['
+        r'{"name":"token","type":"string"},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"action","type":'
+        r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"What people may do to an instance or a step. OTHER is wh'
+        r'at a reader sees that does not know a later symbol."}},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A task is no longer wanted: '
+        r'its worker should stop, and its answer will be refused."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xC2A9CBE58B58A853
+
+    token: str
+    workflow_id: str
+    instance_id: int
+    step_id: str
+    attempt: int
+    action: Action
+    # Why, for people.
+    reason: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.token),
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.string(self.step_id),
+                wire.integer(self.attempt),
+                _ACTION.put(self.action),
+                wire.string(self.reason),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        token_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        attempt_, at = wire.integer_at(data, at)
+        action_, at = _ACTION.at(data, at)
+        reason_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(token_, workflow_id_, instance_id_, step_id_, attempt_, action_, reason_, at_ms_)
+        return value, at
+
+
+class ChangeProperties(Contract, frozen=True, gc=False):
+    """Change the properties that are not part of a version."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ChangeProperties"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ChangeProperties","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"changes","type":"string","doc":"Properties and reset flags as JSON; what is absent stays."}],"doc":"'
+        r'Change the properties that are not part of a version."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x0C8DE30747DA1AC5
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    # Properties and reset flags as JSON; what is absent stays.
+    changes: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.string(self.changes),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        changes_, at = wire.string_at(data, at)
+        value = cls(request_id_, author_, changes_)
+        return value, at
+
+
+class Refusal(StrEnum):
+    """Why a command was refused, by what its sender can do about it. OTHER is what a reader sees that does not know
+    a later symbol.
+    """
+
+    INVALID = "INVALID"
+    NOT_FOUND = "NOT_FOUND"
+    CONFLICT = "CONFLICT"
+    PRECONDITION_FAILED = "PRECONDITION_FAILED"
+    UNPROCESSABLE = "UNPROCESSABLE"
+    OTHER = "OTHER"
+
+
+_REFUSAL: Final = wire.Symbols(Refusal)
+
+
+class CommandRefused(Contract, frozen=True, gc=False):
+    """A command was refused. Nothing else has changed."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.CommandRefused"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.CommandRefused","type":"record","fields":['
+        r'{"name":"request_id","type":"string"},'
+        r'{"name":"command","type":"string","doc":"The type of the command."},'
+        r'{"name":"refusal","type":'
+        r'{"name":"kapelle.Refusal","type":"enum","symbols":["INVALID","NOT_FOUND","CONFLICT","PRECONDITION_FAILED","UN'
+        r'PROCESSABLE","OTHER"],"default":"OTHER","doc":"Why a command was refused, by what its sender can do about it.'
+        r' OTHER is what a reader sees that does not know a later symbol."}},'
+        r'{"name":"message","type":"string"},'
+        r'{"name":"errors","type":{"type":"array","items":"string"},"default":[],"doc":"Each thing that is wrong, with '
+        r'its path."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A command was refused. Nothi'
+        r'ng else has changed."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x08FBF6D5258594FF
+
+    request_id: str
+    # The type of the command.
+    command: str
+    refusal: Refusal
+    message: str
+    at_ms: int
+    # Each thing that is wrong, with its path.
+    errors: tuple[str, ...] = ()
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.command),
+                _REFUSAL.put(self.refusal),
+                wire.string(self.message),
+                wire.array(self.errors, wire.string),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        command_, at = wire.string_at(data, at)
+        refusal_, at = _REFUSAL.at(data, at)
+        message_, at = wire.string_at(data, at)
+        errors_, at = wire.array_at(data, at, wire.string_at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(request_id_, command_, refusal_, message_, at_ms_, errors_)
+        return value, at
+
+
+class CommandSettled(Contract, frozen=True, gc=False):
+    """A command changed nothing, because what it asks for is so already: by the same request, or otherwise."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.CommandSettled"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.CommandSettled","type":"record","fields":['
+        r'{"name":"request_id","type":"string"},'
+        r'{"name":"command","type":"string","doc":"The type of the command."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"version","type":"long","default":0,"doc":"The version that the request was about; 0 if none."},'
+        r'{"name":"run_id","type":"long","default":0,"doc":"The run that the request was about; 0 if none."},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A command changed nothing, b'
+        r'ecause what it asks for is so already: by the same request, or otherwise."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xC7BE45BEB43C0A3F
+
+    request_id: str
+    # The type of the command.
+    command: str
+    workflow_id: str
+    # Why, for people.
+    reason: str
+    at_ms: int
+    # The version that the request was about; 0 if none.
+    version: int = 0
+    # The run that the request was about; 0 if none.
+    run_id: int = 0
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.command),
+                wire.string(self.workflow_id),
+                wire.long(self.version),
+                wire.long(self.run_id),
+                wire.string(self.reason),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        command_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        version_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        reason_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(request_id_, command_, workflow_id_, reason_, at_ms_, version_, run_id_)
+        return value, at
+
+
+class ContinueMatching(Contract, frozen=True, gc=False):
+    """Go on with a signal that matched more than one decision takes, or with signals of the past. Sent by `signals`
+    to itself.
+    """
+
+    FULL_NAME: ClassVar[str] = "kapelle.ContinueMatching"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ContinueMatching","type":"record","fields":['
+        r'{"name":"sequence","type":"long","doc":"The number of the signal among those of its name, from 1 and without '
+        r'gaps."},'
+        r'{"name":"after","type":"string","doc":"Where the last decision stopped, in a form of its own."},'
+        r'{"name":"subscription","type":["null","string"],"default":null,"doc":"The one subscription that the past is o'
+        r'ffered to; null for all."}],"doc":"Go on with a signal that matched more than one decision takes, or with sig'
+        r'nals of the past. Sent by `signals` to itself."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x968CFDAF8288CCBE
+
+    # The number of the signal among those of its name, from 1 and without gaps.
+    sequence: int
+    # Where the last decision stopped, in a form of its own.
+    after: str
+    # The one subscription that the past is offered to; null for all.
+    subscription: str | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.sequence),
+                wire.string(self.after),
+                wire.nullable(self.subscription, wire.string),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        sequence_, at = wire.long_at(data, at)
+        after_, at = wire.string_at(data, at)
+        subscription_, at = wire.nullable_at(data, at, wire.string_at)
+        value = cls(sequence_, after_, subscription_)
+        return value, at
+
+
+class ContinueRun(Contract, frozen=True, gc=False):
+    """Go on with a run whose last decision was full. Sent by `runs` to itself."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ContinueRun"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ContinueRun","type":"record","fields":['
+        r'{"name":"run_id","type":"long"}],"doc":"Go on with a run whose last decision was full. Sent by `runs` to itse'
+        r'lf."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x02FA5B79DC966356
+
+    run_id: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        run_id_, at = wire.long_at(data, at)
+        value = cls(run_id_)
+        return value, at
+
+
+class Criticality(StrEnum):
+    """How important a workflow is: workers take tasks of a higher one first. OTHER is what a reader sees that does
+    not know a later symbol.
+    """
+
+    CRITICAL = "CRITICAL"
+    HIGH = "HIGH"
+    MEDIUM = "MEDIUM"
+    LOW = "LOW"
+    OTHER = "OTHER"
+
+
+_CRITICALITY: Final = wire.Symbols(Criticality)
+
+
+class DeactivateWorkflow(Contract, frozen=True, gc=False):
+    """Leave a workflow without an active version."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.DeactivateWorkflow"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.DeactivateWorkflow","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."}],"doc":"Leave a workflow without an active version."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xD12E3EA47C1EC45E
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        value = cls(request_id_, author_)
+        return value, at
+
+
 class Stage(StrEnum):
     """What was being done with the record when it failed. OTHER is what a reader sees that does not know a later
     stage.
@@ -126,8 +812,4482 @@ class DeadLetter(Contract, frozen=True, gc=False):
         return value, at
 
 
+class DeleteWorkflow(Contract, frozen=True, gc=False):
+    """Delete a workflow that has nothing queued or running."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.DeleteWorkflow"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.DeleteWorkflow","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."}],"doc":"Delete a workflow that has nothing queued or run'
+        r'ning."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xB2ABAC5AF5046CAC
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        value = cls(request_id_, author_)
+        return value, at
+
+
+class DependenciesSet(Contract, frozen=True, gc=False):
+    """A step waits for signals."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.DependenciesSet"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.DependenciesSet","type":"record","fields":['
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int"},'
+        r'{"name":"names","type":{"type":"array","items":"string"},"doc":"One for each of its dependencies."},'
+        r'{"name":"matches","type":{"type":"array","items":"string"},"doc":"The conditions on their parameters, as JSON'
+        r'."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step waits for signals."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x2CF9EAA5E222BE31
+
+    run_id: int
+    step_id: str
+    attempt: int
+    iteration: int
+    # One for each of its dependencies.
+    names: tuple[str, ...]
+    # The conditions on their parameters, as JSON.
+    matches: tuple[str, ...]
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.string(self.step_id),
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.array(self.names, wire.string),
+                wire.array(self.matches, wire.string),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        run_id_, at = wire.long_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        attempt_, at = wire.integer_at(data, at)
+        iteration_, at = wire.integer_at(data, at)
+        names_, at = wire.array_at(data, at, wire.string_at)
+        matches_, at = wire.array_at(data, at, wire.string_at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(run_id_, step_id_, attempt_, iteration_, names_, matches_, at_ms_)
+        return value, at
+
+
+class DependencyMatched(Contract, frozen=True, gc=False):
+    """A step has one of the signals that it waits for."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.DependencyMatched"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.DependencyMatched","type":"record","fields":['
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int"},'
+        r'{"name":"index","type":"int"},'
+        r'{"name":"name","type":"string","doc":"Of the signal."},'
+        r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
+        r'{"name":"sequence","type":"long","doc":"The number of the signal among those of its name, from 1 and without '
+        r'gaps."},'
+        r'{"name":"params","type":"string","doc":"Strings and integers by name, as JSON."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step has one of the signal'
+        r's that it waits for."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x6C59345C97C109DC
+
+    run_id: int
+    step_id: str
+    attempt: int
+    iteration: int
+    index: int
+    # Of the signal.
+    name: str
+    # The same id under the same name is the same signal.
+    signal_id: str
+    # The number of the signal among those of its name, from 1 and without gaps.
+    sequence: int
+    # Strings and integers by name, as JSON.
+    params: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.string(self.step_id),
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.integer(self.index),
+                wire.string(self.name),
+                wire.string(self.signal_id),
+                wire.long(self.sequence),
+                wire.string(self.params),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        run_id_, at = wire.long_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        attempt_, at = wire.integer_at(data, at)
+        iteration_, at = wire.integer_at(data, at)
+        index_, at = wire.integer_at(data, at)
+        name_, at = wire.string_at(data, at)
+        signal_id_, at = wire.string_at(data, at)
+        sequence_, at = wire.long_at(data, at)
+        params_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(run_id_, step_id_, attempt_, iteration_, index_, name_, signal_id_, sequence_, params_, at_ms_)
+        return value, at
+
+
+class DropKept(Contract, frozen=True, gc=False):
+    """Forget more of what a trigger had kept before it was disarmed. Sent by `triggers` to itself."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.DropKept"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.DropKept","type":"record","fields":['
+        r'{"name":"generation","type":"long"}],"doc":"Forget more of what a trigger had kept before it was disarmed. Se'
+        r'nt by `triggers` to itself."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xEB31E8338C66A40B
+
+    generation: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.generation),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        generation_, at = wire.long_at(data, at)
+        value = cls(generation_)
+        return value, at
+
+
+class EndDisplaced(Contract, frozen=True, gc=False):
+    """End more of the runs that were displaced and that one decision could not. Sent by `workflows` to itself."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.EndDisplaced"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.EndDisplaced","type":"record","fields":['
+        r'{"name":"generation","type":"long","doc":"Those that were queued in earlier generations are displaced."},'
+        r'{"name":"after_instance_id","type":"long","doc":"The last run that was looked at."},'
+        r'{"name":"after_run_id","type":"long"},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."}],"doc":"End more of the runs that were displaced a'
+        r'nd that one decision could not. Sent by `workflows` to itself."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x97D7D6FC4E527CB9
+
+    # Those that were queued in earlier generations are displaced.
+    generation: int
+    # The last run that was looked at.
+    after_instance_id: int
+    after_run_id: int
+    # Why, for people.
+    reason: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.generation),
+                wire.long(self.after_instance_id),
+                wire.long(self.after_run_id),
+                wire.string(self.reason),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        generation_, at = wire.long_at(data, at)
+        after_instance_id_, at = wire.long_at(data, at)
+        after_run_id_, at = wire.long_at(data, at)
+        reason_, at = wire.string_at(data, at)
+        value = cls(generation_, after_instance_id_, after_run_id_, reason_)
+        return value, at
+
+
+class InstanceStatus(StrEnum):
+    """The states of a workflow instance. OTHER is what a reader sees that does not know a later symbol."""
+
+    CREATED = "CREATED"
+    IN_PROGRESS = "IN_PROGRESS"
+    PAUSED = "PAUSED"
+    TIMED_OUT = "TIMED_OUT"
+    STOPPED = "STOPPED"
+    FAILED = "FAILED"
+    SUCCEEDED = "SUCCEEDED"
+    OTHER = "OTHER"
+
+
+_INSTANCE_STATUS: Final = wire.Symbols(InstanceStatus)
+
+
+class EndQueuedRun(Contract, frozen=True, gc=False):
+    """A new run of an instance ended before it could run. Sent by `workflows`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.EndQueuedRun"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.EndQueuedRun","type":"record","fields":['
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"status","type":'
+        r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The states of a workflow instance. OTHER is what a'
+        r' reader sees that does not know a later symbol."}},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."}],"doc":"A new run of an instance ended before it c'
+        r'ould run. Sent by `workflows`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x8E6D8CF2CC7A0263
+
+    run_id: int
+    status: InstanceStatus
+    # Why, for people.
+    reason: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                _INSTANCE_STATUS.put(self.status),
+                wire.string(self.reason),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        run_id_, at = wire.long_at(data, at)
+        status_, at = _INSTANCE_STATUS.at(data, at)
+        reason_, at = wire.string_at(data, at)
+        value = cls(run_id_, status_, reason_)
+        return value, at
+
+
+class JoinedSignal(Contract, frozen=True, gc=False):
+    """A signal that is part of a firing."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.JoinedSignal"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.JoinedSignal","type":"record","fields":['
+        r'{"name":"name","type":"string"},'
+        r'{"name":"signal_id","type":"string"},'
+        r'{"name":"sequence","type":"long"},'
+        r'{"name":"params","type":"string"}],"doc":"A signal that is part of a firing."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x0E75149D75E67FD9
+
+    name: str
+    signal_id: str
+    sequence: int
+    params: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.name),
+                wire.string(self.signal_id),
+                wire.long(self.sequence),
+                wire.string(self.params),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        name_, at = wire.string_at(data, at)
+        signal_id_, at = wire.string_at(data, at)
+        sequence_, at = wire.long_at(data, at)
+        params_, at = wire.string_at(data, at)
+        value = cls(name_, signal_id_, sequence_, params_)
+        return value, at
+
+
+class FiringSkipped(Contract, frozen=True, gc=False):
+    """The signals of a trigger are together, and nothing is started."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.FiringSkipped"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.FiringSkipped","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"trigger_id","type":"string"},'
+        r'{"name":"join_value","type":"string"},'
+        r'{"name":"signals","type":{"type":"array","items":'
+        r'{"name":"kapelle.JoinedSignal","type":"record","fields":['
+        r'{"name":"name","type":"string"},'
+        r'{"name":"signal_id","type":"string"},'
+        r'{"name":"sequence","type":"long"},'
+        r'{"name":"params","type":"string"}],"doc":"A signal that is part of a firing."}}},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The signals of a trigger are'
+        r' together, and nothing is started."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xCA11EA52BE2749D2
+
+    workflow_id: str
+    trigger_id: str
+    join_value: str
+    signals: tuple[JoinedSignal, ...]
+    # Why, for people.
+    reason: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.string(self.trigger_id),
+                wire.string(self.join_value),
+                wire.array(self.signals, JoinedSignal.to_avro),
+                wire.string(self.reason),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        trigger_id_, at = wire.string_at(data, at)
+        join_value_, at = wire.string_at(data, at)
+        signals_, at = wire.array_at(data, at, JoinedSignal.from_avro)
+        reason_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(workflow_id_, trigger_id_, join_value_, signals_, reason_, at_ms_)
+        return value, at
+
+
+class ForgetAwait(Contract, frozen=True, gc=False):
+    """A step does not wait any more. Sent by `runs`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ForgetAwait"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ForgetAwait","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"index","type":"int"}],"doc":"A step does not wait any more. Sent by `runs`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x7F4B4757CFE2C631
+
+    workflow_id: str
+    instance_id: int
+    step_id: str
+    index: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.string(self.step_id),
+                wire.integer(self.index),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        index_, at = wire.integer_at(data, at)
+        value = cls(workflow_id_, instance_id_, step_id_, index_)
+        return value, at
+
+
+class InitiatorType(StrEnum):
+    """Who or what starts instances. OTHER is what a reader sees that does not know a later symbol."""
+
+    MANUAL = "MANUAL"
+    TIME = "TIME"
+    SIGNAL = "SIGNAL"
+    SUBWORKFLOW = "SUBWORKFLOW"
+    FOREACH = "FOREACH"
+    WHILE = "WHILE"
+    TEMPLATE = "TEMPLATE"
+    OTHER = "OTHER"
+
+
+_INITIATOR_TYPE: Final = wire.Symbols(InitiatorType)
+
+
+class InstanceCreated(Contract, frozen=True, gc=False):
+    """A run of an instance exists: queued, or ended before it could run."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.InstanceCreated"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.InstanceCreated","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"version","type":"long"},'
+        r'{"name":"status","type":'
+        r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The states of a workflow instance. OTHER is what a'
+        r' reader sees that does not know a later symbol."},"doc":"CREATED if it is queued; STOPPED or FAILED if it wil'
+        r'l never run."},'
+        r'{"name":"initiator","type":"string","doc":"As JSON."},'
+        r'{"name":"params","type":"string","doc":"Evaluated, as JSON."},'
+        r'{"name":"run_params","type":"string","default":"{}"},'
+        r'{"name":"step_run_params","type":"string","default":"{}"},'
+        r'{"name":"runtime_tags","type":"string","default":"[]"},'
+        r'{"name":"artifacts","type":"string","default":"{}"},'
+        r'{"name":"correlation_id","type":"string"},'
+        r'{"name":"restart","type":["null","string"],"default":null,"doc":"How it was restarted, as JSON."},'
+        r'{"name":"reason","type":"string","default":"","doc":"Why it will never run, for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A run of an instance exists:'
+        r' queued, or ended before it could run."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xA4EF63FACD25E5E7
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    version: int
+    # CREATED if it is queued; STOPPED or FAILED if it will never run.
+    status: InstanceStatus
+    # As JSON.
+    initiator: str
+    # Evaluated, as JSON.
+    params: str
+    correlation_id: str
+    at_ms: int
+    run_params: str = "{}"
+    step_run_params: str = "{}"
+    runtime_tags: str = "[]"
+    artifacts: str = "{}"
+    # How it was restarted, as JSON.
+    restart: str | None = None
+    # Why it will never run, for people.
+    reason: str = ""
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                wire.long(self.version),
+                _INSTANCE_STATUS.put(self.status),
+                wire.string(self.initiator),
+                wire.string(self.params),
+                wire.string(self.run_params),
+                wire.string(self.step_run_params),
+                wire.string(self.runtime_tags),
+                wire.string(self.artifacts),
+                wire.string(self.correlation_id),
+                wire.nullable(self.restart, wire.string),
+                wire.string(self.reason),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        version_, at = wire.long_at(data, at)
+        status_, at = _INSTANCE_STATUS.at(data, at)
+        initiator_, at = wire.string_at(data, at)
+        params_, at = wire.string_at(data, at)
+        run_params_, at = wire.string_at(data, at)
+        step_run_params_, at = wire.string_at(data, at)
+        runtime_tags_, at = wire.string_at(data, at)
+        artifacts_, at = wire.string_at(data, at)
+        correlation_id_, at = wire.string_at(data, at)
+        restart_, at = wire.nullable_at(data, at, wire.string_at)
+        reason_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(
+            request_id_,
+            author_,
+            workflow_id_,
+            instance_id_,
+            run_id_,
+            version_,
+            status_,
+            initiator_,
+            params_,
+            correlation_id_,
+            at_ms_,
+            run_params_,
+            step_run_params_,
+            runtime_tags_,
+            artifacts_,
+            restart_,
+            reason_,
+        )
+        return value, at
+
+
+class InstanceEnded(Contract, frozen=True, gc=False):
+    """A run has ended, in the queue or by running."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.InstanceEnded"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.InstanceEnded","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"status","type":'
+        r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The states of a workflow instance. OTHER is what a'
+        r' reader sees that does not know a later symbol."}},'
+        r'{"name":"was_launched","type":"boolean"},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A run has ended, in the queu'
+        r'e or by running."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xBAFEADCC5202355E
+
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    status: InstanceStatus
+    was_launched: bool
+    # Why, for people.
+    reason: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                _INSTANCE_STATUS.put(self.status),
+                wire.boolean(self.was_launched),
+                wire.string(self.reason),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        status_, at = _INSTANCE_STATUS.at(data, at)
+        was_launched_, at = wire.boolean_at(data, at)
+        reason_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(workflow_id_, instance_id_, run_id_, status_, was_launched_, reason_, at_ms_)
+        return value, at
+
+
+class InstanceLaunched(Contract, frozen=True, gc=False):
+    """A run has left the queue."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.InstanceLaunched"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.InstanceLaunched","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A run has left the queue."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xE275B365B0E1F61E
+
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(workflow_id_, instance_id_, run_id_, at_ms_)
+        return value, at
+
+
+class InstanceStatusChange(Contract, frozen=True, gc=False):
+    """For others: a run of an instance has another status, and what it is now."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.InstanceStatusChange"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.InstanceStatusChange","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"sequence","type":"long","doc":"The number of the record among those of the workflow, over all its in'
+        r'stances, from 1 and without gaps."},'
+        r'{"name":"status","type":'
+        r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The states of a workflow instance. OTHER is what a'
+        r' reader sees that does not know a later symbol."}},'
+        r'{"name":"previous_status","type":["null","kapelle.InstanceStatus"],"default":null,"doc":"Of the same run. Nul'
+        r'l if it has just been created."},'
+        r'{"name":"version","type":"long","doc":"Of the workflow."},'
+        r'{"name":"initiator","type":'
+        r'{"name":"kapelle.InitiatorType","type":"enum","symbols":["MANUAL","TIME","SIGNAL","SUBWORKFLOW","FOREACH","WH'
+        r'ILE","TEMPLATE","OTHER"],"default":"OTHER","doc":"Who or what starts instances. OTHER is what a reader sees t'
+        r'hat does not know a later symbol."}},'
+        r'{"name":"author","type":"string","doc":"Who started it."},'
+        r'{"name":"request_id","type":"string","doc":"Of the start."},'
+        r'{"name":"correlation_id","type":"string","doc":"The same for all that came of one start."},'
+        r'{"name":"reason","type":"string","doc":"Why, for people. Often empty."},'
+        r'{"name":"created_at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+        r'{"name":"started_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc"'
+        r':"When it left the queue."},'
+        r'{"name":"ended_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened."},'
+        r'{"name":"source_topic","type":"string","doc":"Where the event stands that this was made from."},'
+        r'{"name":"source_partition","type":"int"},'
+        r'{"name":"source_offset","type":"long"}],"doc":"For others: a run of an instance has another status, and what '
+        r'it is now."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xF80A70323FF3ED9D
+
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    # The number of the record among those of the workflow, over all its instances, from 1 and without gaps.
+    sequence: int
+    status: InstanceStatus
+    # Of the workflow.
+    version: int
+    initiator: InitiatorType
+    # Who started it.
+    author: str
+    # Of the start.
+    request_id: str
+    # The same for all that came of one start.
+    correlation_id: str
+    # Why, for people. Often empty.
+    reason: str
+    created_at_ms: int
+    # When it happened.
+    at_ms: int
+    # Where the event stands that this was made from.
+    source_topic: str
+    source_partition: int
+    source_offset: int
+    # Of the same run. Null if it has just been created.
+    previous_status: InstanceStatus | None = None
+    # When it left the queue.
+    started_at_ms: int | None = None
+    ended_at_ms: int | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                wire.long(self.sequence),
+                _INSTANCE_STATUS.put(self.status),
+                wire.nullable(self.previous_status, _INSTANCE_STATUS.put),
+                wire.long(self.version),
+                _INITIATOR_TYPE.put(self.initiator),
+                wire.string(self.author),
+                wire.string(self.request_id),
+                wire.string(self.correlation_id),
+                wire.string(self.reason),
+                wire.long(self.created_at_ms),
+                wire.nullable(self.started_at_ms, wire.long),
+                wire.nullable(self.ended_at_ms, wire.long),
+                wire.long(self.at_ms),
+                wire.string(self.source_topic),
+                wire.integer(self.source_partition),
+                wire.long(self.source_offset),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        sequence_, at = wire.long_at(data, at)
+        status_, at = _INSTANCE_STATUS.at(data, at)
+        previous_status_, at = wire.nullable_at(data, at, _INSTANCE_STATUS.at)
+        version_, at = wire.long_at(data, at)
+        initiator_, at = _INITIATOR_TYPE.at(data, at)
+        author_, at = wire.string_at(data, at)
+        request_id_, at = wire.string_at(data, at)
+        correlation_id_, at = wire.string_at(data, at)
+        reason_, at = wire.string_at(data, at)
+        created_at_ms_, at = wire.long_at(data, at)
+        started_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
+        ended_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
+        at_ms_, at = wire.long_at(data, at)
+        source_topic_, at = wire.string_at(data, at)
+        source_partition_, at = wire.integer_at(data, at)
+        source_offset_, at = wire.long_at(data, at)
+        value = cls(
+            workflow_id_,
+            instance_id_,
+            run_id_,
+            sequence_,
+            status_,
+            version_,
+            initiator_,
+            author_,
+            request_id_,
+            correlation_id_,
+            reason_,
+            created_at_ms_,
+            at_ms_,
+            source_topic_,
+            source_partition_,
+            source_offset_,
+            previous_status_,
+            started_at_ms_,
+            ended_at_ms_,
+        )
+        return value, at
+
+
+class InstanceUnblocked(Contract, frozen=True, gc=False):
+    """A failed instance no longer holds up its strictly sequential workflow."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.InstanceUnblocked"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.InstanceUnblocked","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A failed instance no longer '
+        r'holds up its strictly sequential workflow."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xB0EB84BC507C732A
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    workflow_id: str
+    instance_id: int
+    # Why, for people.
+    reason: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.string(self.reason),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        reason_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(request_id_, author_, workflow_id_, instance_id_, reason_, at_ms_)
+        return value, at
+
+
+class KeptDropped(Contract, frozen=True, gc=False):
+    """A part of what a trigger had kept before it was disarmed is forgotten."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.KeptDropped"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.KeptDropped","type":"record","fields":['
+        r'{"name":"generation","type":"long"},'
+        r'{"name":"count","type":"int","doc":"How many signals, from the first."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A part of what a trigger had'
+        r' kept before it was disarmed is forgotten."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x1E1AC654664EE3BB
+
+    generation: int
+    # How many signals, from the first.
+    count: int
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.generation),
+                wire.integer(self.count),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        generation_, at = wire.long_at(data, at)
+        count_, at = wire.integer_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(generation_, count_, at_ms_)
+        return value, at
+
+
+class LaunchQueued(Contract, frozen=True, gc=False):
+    """Launch what may run and one decision could not. Sent by `workflows` to itself."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.LaunchQueued"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.LaunchQueued","type":"record","fields":[],"doc":"Launch what may run and one decision could '
+        r'not. Sent by `workflows` to itself."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xC7BF518292F9B5A6
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return head
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        del data
+        value = cls()
+        return value, at
+
+
+class LeaseRenewed(Contract, frozen=True, gc=False):
+    """A worker lives, and keeps its task until its lease ends."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.LeaseRenewed"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.LeaseRenewed","type":"record","fields":['
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"token","type":"string"},'
+        r'{"name":"worker","type":"string"},'
+        r'{"name":"lease_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When the lease ends."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A worker lives, and keeps it'
+        r's task until its lease ends."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x3E41EBDB7262AB57
+
+    run_id: int
+    step_id: str
+    attempt: int
+    token: str
+    worker: str
+    # When the lease ends.
+    lease_at_ms: int
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.string(self.step_id),
+                wire.integer(self.attempt),
+                wire.string(self.token),
+                wire.string(self.worker),
+                wire.long(self.lease_at_ms),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        run_id_, at = wire.long_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        attempt_, at = wire.integer_at(data, at)
+        token_, at = wire.string_at(data, at)
+        worker_, at = wire.string_at(data, at)
+        lease_at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(run_id_, step_id_, attempt_, token_, worker_, lease_at_ms_, at_ms_)
+        return value, at
+
+
+class LoopEnded(Contract, frozen=True, gc=True):
+    """A loop is not repeated any more: what leads out of it counts now."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.LoopEnded"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.LoopEnded","type":"record","fields":['
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"header","type":"string"},'
+        r'{"name":"iteration","type":"int"},'
+        r'{"name":"loop","type":["null","string"],"default":null,"doc":"The first step of the loop around it."},'
+        r'{"name":"arrived","type":{"type":"map","values":"int"},"doc":"How many of its steps lead to each of the next '
+        r'steps."},'
+        r'{"name":"satisfied","type":{"type":"map","values":"boolean"},"doc":"Whether one of their conditions was true.'
+        r'"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A loop is not repeated any m'
+        r'ore: what leads out of it counts now."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xC2A83E5EA8EE27AD
+
+    run_id: int
+    header: str
+    iteration: int
+    # How many of its steps lead to each of the next steps.
+    arrived: dict[str, int]
+    # Whether one of their conditions was true.
+    satisfied: dict[str, bool]
+    at_ms: int
+    # The first step of the loop around it.
+    loop: str | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.string(self.header),
+                wire.integer(self.iteration),
+                wire.nullable(self.loop, wire.string),
+                wire.mapping(self.arrived, wire.integer),
+                wire.mapping(self.satisfied, wire.boolean),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        run_id_, at = wire.long_at(data, at)
+        header_, at = wire.string_at(data, at)
+        iteration_, at = wire.integer_at(data, at)
+        loop_, at = wire.nullable_at(data, at, wire.string_at)
+        arrived_, at = wire.mapping_at(data, at, wire.integer_at)
+        satisfied_, at = wire.mapping_at(data, at, wire.boolean_at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(run_id_, header_, iteration_, arrived_, satisfied_, at_ms_, loop_)
+        return value, at
+
+
+class LoopEntered(Contract, frozen=True, gc=True):
+    """The steps of a loop begin a new iteration."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.LoopEntered"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.LoopEntered","type":"record","fields":['
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"header","type":"string","doc":"The step that the loop begins with."},'
+        r'{"name":"steps","type":{"type":"array","items":"string"},"doc":"The steps that run again."},'
+        r'{"name":"iterations","type":{"type":"map","values":"int"},"doc":"The iteration of the loop and of those insid'
+        r'e it, by their first step."},'
+        r'{"name":"pending","type":{"type":"map","values":"int"},"doc":"What each of them waits for before its iteratio'
+        r'n ends."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The steps of a loop begin a '
+        r'new iteration."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x0F75CB301A462A43
+
+    run_id: int
+    # The step that the loop begins with.
+    header: str
+    # The steps that run again.
+    steps: tuple[str, ...]
+    # The iteration of the loop and of those inside it, by their first step.
+    iterations: dict[str, int]
+    # What each of them waits for before its iteration ends.
+    pending: dict[str, int]
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.string(self.header),
+                wire.array(self.steps, wire.string),
+                wire.mapping(self.iterations, wire.integer),
+                wire.mapping(self.pending, wire.integer),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        run_id_, at = wire.long_at(data, at)
+        header_, at = wire.string_at(data, at)
+        steps_, at = wire.array_at(data, at, wire.string_at)
+        iterations_, at = wire.mapping_at(data, at, wire.integer_at)
+        pending_, at = wire.mapping_at(data, at, wire.integer_at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(run_id_, header_, steps_, iterations_, pending_, at_ms_)
+        return value, at
+
+
+class MatchDependency(Contract, frozen=True, gc=False):
+    """A signal that a step waits for is there. Sent by `signals`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.MatchDependency"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.MatchDependency","type":"record","fields":['
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int"},'
+        r'{"name":"index","type":"int"},'
+        r'{"name":"name","type":"string","doc":"Of the signal."},'
+        r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
+        r'{"name":"sequence","type":"long","doc":"The number of the signal among those of its name, from 1 and without '
+        r'gaps."},'
+        r'{"name":"params","type":"string","doc":"Strings and integers by name, as JSON."}],"doc":"A signal that a step'
+        r' waits for is there. Sent by `signals`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x281309ABCDD6DFFC
+
+    run_id: int
+    step_id: str
+    attempt: int
+    iteration: int
+    index: int
+    # Of the signal.
+    name: str
+    # The same id under the same name is the same signal.
+    signal_id: str
+    # The number of the signal among those of its name, from 1 and without gaps.
+    sequence: int
+    # Strings and integers by name, as JSON.
+    params: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.string(self.step_id),
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.integer(self.index),
+                wire.string(self.name),
+                wire.string(self.signal_id),
+                wire.long(self.sequence),
+                wire.string(self.params),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        run_id_, at = wire.long_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        attempt_, at = wire.integer_at(data, at)
+        iteration_, at = wire.integer_at(data, at)
+        index_, at = wire.integer_at(data, at)
+        name_, at = wire.string_at(data, at)
+        signal_id_, at = wire.string_at(data, at)
+        sequence_, at = wire.long_at(data, at)
+        params_, at = wire.string_at(data, at)
+        value = cls(run_id_, step_id_, attempt_, iteration_, index_, name_, signal_id_, sequence_, params_)
+        return value, at
+
+
+class OfferSignal(Contract, frozen=True, gc=False):
+    """A signal that matches what a trigger wants. Sent by `signals`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.OfferSignal"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.OfferSignal","type":"record","fields":['
+        r'{"name":"name","type":"string","doc":"Of the signal."},'
+        r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
+        r'{"name":"sequence","type":"long","doc":"The number of the signal among those of its name, from 1 and without '
+        r'gaps."},'
+        r'{"name":"params","type":"string","doc":"Strings and integers by name, as JSON."},'
+        r'{"name":"happened_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened, as '
+        r'its announcer says."},'
+        r'{"name":"generation","type":"int","default":0,"doc":"Which arming of the trigger it is about: what an earlier'
+        r' one asked for is not its own."}],"doc":"A signal that matches what a trigger wants. Sent by `signals`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x96E499267F845AF2
+
+    # Of the signal.
+    name: str
+    # The same id under the same name is the same signal.
+    signal_id: str
+    # The number of the signal among those of its name, from 1 and without gaps.
+    sequence: int
+    # Strings and integers by name, as JSON.
+    params: str
+    # When it happened, as its announcer says.
+    happened_at_ms: int
+    # Which arming of the trigger it is about: what an earlier one asked for is not its own.
+    generation: int = 0
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.name),
+                wire.string(self.signal_id),
+                wire.long(self.sequence),
+                wire.string(self.params),
+                wire.long(self.happened_at_ms),
+                wire.integer(self.generation),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        name_, at = wire.string_at(data, at)
+        signal_id_, at = wire.string_at(data, at)
+        sequence_, at = wire.long_at(data, at)
+        params_, at = wire.string_at(data, at)
+        happened_at_ms_, at = wire.long_at(data, at)
+        generation_, at = wire.integer_at(data, at)
+        value = cls(name_, signal_id_, sequence_, params_, happened_at_ms_, generation_)
+        return value, at
+
+
+class PropertiesChanged(Contract, frozen=True, gc=False):
+    """The properties have a new snapshot."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.PropertiesChanged"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.PropertiesChanged","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"properties","type":"string","doc":"All properties as JSON."},'
+        r'{"name":"changes","type":"string","doc":"What was asked for, as JSON."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The properties have a new sn'
+        r'apshot."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x88B18036E3573F64
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    workflow_id: str
+    # All properties as JSON.
+    properties: str
+    # What was asked for, as JSON.
+    changes: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.string(self.workflow_id),
+                wire.string(self.properties),
+                wire.string(self.changes),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        properties_, at = wire.string_at(data, at)
+        changes_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(request_id_, author_, workflow_id_, properties_, changes_, at_ms_)
+        return value, at
+
+
+class PushVersion(Contract, frozen=True, gc=False):
+    """Add a version to a workflow, and the workflow itself if it is the first."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.PushVersion"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.PushVersion","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"definition","type":"string","doc":"The create request as JSON: properties, workflow, is_active, git_'
+        r'info."}],"doc":"Add a version to a workflow, and the workflow itself if it is the first."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x578A86A79615CF76
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    # The create request as JSON: properties, workflow, is_active, git_info.
+    definition: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.string(self.definition),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        definition_, at = wire.string_at(data, at)
+        value = cls(request_id_, author_, definition_)
+        return value, at
+
+
+class QueueDisplaced(Contract, frozen=True, gc=False):
+    """More runs than one decision can end are displaced by one that was started: all that are queued. None of them
+    is launched, nor anything else until the last of them has ended.
+    """
+
+    FULL_NAME: ClassVar[str] = "kapelle.QueueDisplaced"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.QueueDisplaced","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long","doc":"The one that displaces them."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"count","type":"long","doc":"How many are displaced."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"More runs than one decision '
+        r"can end are displaced by one that was started: all that are queued. None of them is launched, nor anything el"
+        r'se until the last of them has ended."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x9A93F87C65C08EC0
+
+    workflow_id: str
+    # The one that displaces them.
+    instance_id: int
+    run_id: int
+    # How many are displaced.
+    count: int
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                wire.long(self.count),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        count_, at = wire.long_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(workflow_id_, instance_id_, run_id_, count_, at_ms_)
+        return value, at
+
+
+class QueueRun(Contract, frozen=True, gc=False):
+    """Queue a new run of an instance that has ended. Sent by `runs`, which knows its steps."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.QueueRun"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.QueueRun","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"restart","type":"string","doc":"How to restart, as JSON: policy, step, step parameters, steps to ski'
+        r'p."},'
+        r'{"name":"params","type":["null","string"],"default":null,"doc":"The parameters of the run as JSON, evaluated;'
+        r' null if the instance never ran."},'
+        r'{"name":"run_params","type":"string","default":"{}","doc":"Definitions of parameters as JSON."}],"doc":"Queue'
+        r' a new run of an instance that has ended. Sent by `runs`, which knows its steps."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xAE7D898E808F8329
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    instance_id: int
+    # How to restart, as JSON: policy, step, step parameters, steps to skip.
+    restart: str
+    # The parameters of the run as JSON, evaluated; null if the instance never ran.
+    params: str | None = None
+    # Definitions of parameters as JSON.
+    run_params: str = "{}"
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.long(self.instance_id),
+                wire.string(self.restart),
+                wire.nullable(self.params, wire.string),
+                wire.string(self.run_params),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        restart_, at = wire.string_at(data, at)
+        params_, at = wire.nullable_at(data, at, wire.string_at)
+        run_params_, at = wire.string_at(data, at)
+        value = cls(request_id_, author_, instance_id_, restart_, params_, run_params_)
+        return value, at
+
+
+class RecordRunEnd(Contract, frozen=True, gc=False):
+    """A run has ended. Sent by `runs`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.RecordRunEnd"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.RecordRunEnd","type":"record","fields":['
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"status","type":'
+        r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The states of a workflow instance. OTHER is what a'
+        r' reader sees that does not know a later symbol."}},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."}],"doc":"A run has ended. Sent by `runs`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xDD45313A301D5625
+
+    instance_id: int
+    run_id: int
+    status: InstanceStatus
+    # Why, for people.
+    reason: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                _INSTANCE_STATUS.put(self.status),
+                wire.string(self.reason),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        status_, at = _INSTANCE_STATUS.at(data, at)
+        reason_, at = wire.string_at(data, at)
+        value = cls(instance_id_, run_id_, status_, reason_)
+        return value, at
+
+
+class RemoveTrigger(Contract, frozen=True, gc=False):
+    """The active version has no such trigger any more. Sent by `workflows`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.RemoveTrigger"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.RemoveTrigger","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"trigger_id","type":"string"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The active version has no su'
+        r'ch trigger any more. Sent by `workflows`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xFBFB0E95DCA2B37C
+
+    workflow_id: str
+    trigger_id: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.string(self.trigger_id),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        trigger_id_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(workflow_id_, trigger_id_, at_ms_)
+        return value, at
+
+
+class Report(StrEnum):
+    """What a worker says of a task. OTHER is what a reader sees that does not know a later symbol."""
+
+    STARTED = "STARTED"
+    HEARTBEAT = "HEARTBEAT"
+    SUCCEEDED = "SUCCEEDED"
+    USER_ERROR = "USER_ERROR"
+    PLATFORM_ERROR = "PLATFORM_ERROR"
+    FATAL_ERROR = "FATAL_ERROR"
+    STOPPED = "STOPPED"
+    RETURNED = "RETURNED"
+    OTHER = "OTHER"
+
+
+_REPORT: Final = wire.Symbols(Report)
+
+
+class ReportRefused(Contract, frozen=True, gc=False):
+    """A worker's word was not taken: too late, or not its task."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ReportRefused"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ReportRefused","type":"record","fields":['
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"token","type":"string"},'
+        r'{"name":"worker","type":"string"},'
+        r'{"name":"report","type":'
+        r'{"name":"kapelle.Report","type":"enum","symbols":["STARTED","HEARTBEAT","SUCCEEDED","USER_ERROR","PLATFORM_ER'
+        r'ROR","FATAL_ERROR","STOPPED","RETURNED","OTHER"],"default":"OTHER","doc":"What a worker says of a task. OTHER'
+        r' is what a reader sees that does not know a later symbol."}},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A worker\u0027s word was not'
+        r' taken: too late, or not its task."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xC1A9D47B6A4E5405
+
+    step_id: str
+    token: str
+    worker: str
+    report: Report
+    # Why, for people.
+    reason: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.step_id),
+                wire.string(self.token),
+                wire.string(self.worker),
+                _REPORT.put(self.report),
+                wire.string(self.reason),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        step_id_, at = wire.string_at(data, at)
+        token_, at = wire.string_at(data, at)
+        worker_, at = wire.string_at(data, at)
+        report_, at = _REPORT.at(data, at)
+        reason_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(step_id_, token_, worker_, report_, reason_, at_ms_)
+        return value, at
+
+
+class ReportTask(Contract, frozen=True, gc=False):
+    """What a worker says of a task: that it has begun, lives, or is done."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ReportTask"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ReportTask","type":"record","fields":['
+        r'{"name":"token","type":"string","doc":"The token of the attempt."},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"worker","type":"string","doc":"The worker\u0027s name."},'
+        r'{"name":"report","type":'
+        r'{"name":"kapelle.Report","type":"enum","symbols":["STARTED","HEARTBEAT","SUCCEEDED","USER_ERROR","PLATFORM_ER'
+        r'ROR","FATAL_ERROR","STOPPED","RETURNED","OTHER"],"default":"OTHER","doc":"What a worker says of a task. OTHER'
+        r' is what a reader sees that does not know a later symbol."}},'
+        r'{"name":"message","type":"string","default":"","doc":"Of a failure the reason; of all else a line for the log'
+        r'."},'
+        r'{"name":"outputs","type":["null","string"],"default":null,"doc":"Definitions of output parameters as JSON."},'
+        r'{"name":"signals","type":["null","string"],"default":null,"doc":"Signals to announce, as a JSON list of objec'
+        r'ts with name, params and payload."},'
+        r'{"name":"log","type":"string","default":"","doc":"What the step has written since the last word."}],"doc":"Wh'
+        r'at a worker says of a task: that it has begun, lives, or is done."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xE72EEB82465C119F
+
+    # The token of the attempt.
+    token: str
+    step_id: str
+    # The worker's name.
+    worker: str
+    report: Report
+    # Of a failure the reason; of all else a line for the log.
+    message: str = ""
+    # Definitions of output parameters as JSON.
+    outputs: str | None = None
+    # Signals to announce, as a JSON list of objects with name, params and payload.
+    signals: str | None = None
+    # What the step has written since the last word.
+    log: str = ""
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.token),
+                wire.string(self.step_id),
+                wire.string(self.worker),
+                _REPORT.put(self.report),
+                wire.string(self.message),
+                wire.nullable(self.outputs, wire.string),
+                wire.nullable(self.signals, wire.string),
+                wire.string(self.log),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        token_, at = wire.string_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        worker_, at = wire.string_at(data, at)
+        report_, at = _REPORT.at(data, at)
+        message_, at = wire.string_at(data, at)
+        outputs_, at = wire.nullable_at(data, at, wire.string_at)
+        signals_, at = wire.nullable_at(data, at, wire.string_at)
+        log_, at = wire.string_at(data, at)
+        value = cls(token_, step_id_, worker_, report_, message_, outputs_, signals_, log_)
+        return value, at
+
+
+class RestartPolicy(StrEnum):
+    """Which steps of an instance run again. OTHER is what a reader sees that does not know a later symbol."""
+
+    RESTART_FROM_BEGINNING = "RESTART_FROM_BEGINNING"
+    RESTART_FROM_INCOMPLETE = "RESTART_FROM_INCOMPLETE"
+    RESTART_FROM_SPECIFIC = "RESTART_FROM_SPECIFIC"
+    OTHER = "OTHER"
+
+
+_RESTART_POLICY: Final = wire.Symbols(RestartPolicy)
+
+
+class RestartRequested(Contract, frozen=True, gc=False):
+    """A new run of the instance has been asked for."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.RestartRequested"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.RestartRequested","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"run_id","type":"long","doc":"The run that is to come."},'
+        r'{"name":"restart","type":"string","doc":"How, as JSON."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A new run of the instance ha'
+        r's been asked for."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x44373F25E676C04E
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    # The run that is to come.
+    run_id: int
+    # How, as JSON.
+    restart: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.long(self.run_id),
+                wire.string(self.restart),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        restart_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(request_id_, author_, run_id_, restart_, at_ms_)
+        return value, at
+
+
+class RestartRun(Contract, frozen=True, gc=False):
+    """Run an instance again, or one step of a running instance."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.RestartRun"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.RestartRun","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"policy","type":'
+        r'{"name":"kapelle.RestartPolicy","type":"enum","symbols":["RESTART_FROM_BEGINNING","RESTART_FROM_INCOMPLETE","'
+        r'RESTART_FROM_SPECIFIC","OTHER"],"default":"OTHER","doc":"Which steps of an instance run again. OTHER is what '
+        r'a reader sees that does not know a later symbol."}},'
+        r'{"name":"step_id","type":["null","string"],"default":null,"doc":"The step to restart from."},'
+        r'{"name":"run_params","type":"string","default":"{}"},'
+        r'{"name":"step_run_params","type":"string","default":"{}","doc":"Definitions of parameters by step id, as JSON'
+        r'."}],"doc":"Run an instance again, or one step of a running instance."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x672B59F227BFC241
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    policy: RestartPolicy
+    # The step to restart from.
+    step_id: str | None = None
+    run_params: str = "{}"
+    # Definitions of parameters by step id, as JSON.
+    step_run_params: str = "{}"
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                _RESTART_POLICY.put(self.policy),
+                wire.nullable(self.step_id, wire.string),
+                wire.string(self.run_params),
+                wire.string(self.step_run_params),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        policy_, at = _RESTART_POLICY.at(data, at)
+        step_id_, at = wire.nullable_at(data, at, wire.string_at)
+        run_params_, at = wire.string_at(data, at)
+        step_run_params_, at = wire.string_at(data, at)
+        value = cls(request_id_, author_, policy_, step_id_, run_params_, step_run_params_)
+        return value, at
+
+
+class RunEnded(Contract, frozen=True, gc=False):
+    """A run has ended."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.RunEnded"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.RunEnded","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"status","type":'
+        r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The states of a workflow instance. OTHER is what a'
+        r' reader sees that does not know a later symbol."},"doc":"Of the instance: all runs together."},'
+        r'{"name":"run_status","type":"kapelle.InstanceStatus","doc":"Of this run alone."},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A run has ended."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xFA5098DFB82BFDEA
+
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    # Of the instance: all runs together.
+    status: InstanceStatus
+    # Of this run alone.
+    run_status: InstanceStatus
+    # Why, for people.
+    reason: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                _INSTANCE_STATUS.put(self.status),
+                _INSTANCE_STATUS.put(self.run_status),
+                wire.string(self.reason),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        status_, at = _INSTANCE_STATUS.at(data, at)
+        run_status_, at = _INSTANCE_STATUS.at(data, at)
+        reason_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(workflow_id_, instance_id_, run_id_, status_, run_status_, reason_, at_ms_)
+        return value, at
+
+
+class RunStarted(Contract, frozen=True, gc=True):
+    """A run of an instance has begun."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.RunStarted"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.RunStarted","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"request_id","type":"string"},'
+        r'{"name":"version","type":"long"},'
+        r'{"name":"digest","type":"string","doc":"Of the definition."},'
+        r'{"name":"definition","type":["null","string"],"default":null,"doc":"As JSON; null if an earlier run here had '
+        r'the same."},'
+        r'{"name":"initiator","type":"string"},'
+        r'{"name":"params","type":"string"},'
+        r'{"name":"run_params","type":"string"},'
+        r'{"name":"step_run_params","type":"string"},'
+        r'{"name":"run_properties","type":"string"},'
+        r'{"name":"correlation_id","type":"string"},'
+        r'{"name":"restart","type":["null","string"],"default":null},'
+        r'{"name":"timeout_at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+        r'{"name":"steps","type":{"type":"array","items":"string"},"default":[],"doc":"The steps that a restart runs ag'
+        r'ain."},'
+        r'{"name":"arrived","type":{"type":"map","values":"int"},"default":{},"doc":"How many predecessors of a step ar'
+        r'e complete already."},'
+        r'{"name":"satisfied","type":{"type":"map","values":"boolean"},"default":{},"doc":"Whether one of their conditi'
+        r'ons was true."},'
+        r'{"name":"iterations","type":{"type":"map","values":"int"},"default":{},"doc":"The iteration of each loop, by '
+        r'its first step."},'
+        r'{"name":"pending","type":{"type":"map","values":"int"},"default":{},"doc":"What each loop waits for before it'
+        r's iteration ends."},'
+        r'{"name":"again","type":{"type":"array","items":"string"},"default":[],"doc":"The loops that a step which does'
+        r' not run again has decided to repeat."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A run of an instance has beg'
+        r'un."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x3BBAE61EF8C2C88F
+
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    request_id: str
+    version: int
+    # Of the definition.
+    digest: str
+    initiator: str
+    params: str
+    run_params: str
+    step_run_params: str
+    run_properties: str
+    correlation_id: str
+    timeout_at_ms: int
+    at_ms: int
+    # As JSON; null if an earlier run here had the same.
+    definition: str | None = None
+    restart: str | None = None
+    # The steps that a restart runs again.
+    steps: tuple[str, ...] = ()
+    # How many predecessors of a step are complete already.
+    arrived: dict[str, int] = msgspec.field(default_factory=dict)
+    # Whether one of their conditions was true.
+    satisfied: dict[str, bool] = msgspec.field(default_factory=dict)
+    # The iteration of each loop, by its first step.
+    iterations: dict[str, int] = msgspec.field(default_factory=dict)
+    # What each loop waits for before its iteration ends.
+    pending: dict[str, int] = msgspec.field(default_factory=dict)
+    # The loops that a step which does not run again has decided to repeat.
+    again: tuple[str, ...] = ()
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                wire.string(self.request_id),
+                wire.long(self.version),
+                wire.string(self.digest),
+                wire.nullable(self.definition, wire.string),
+                wire.string(self.initiator),
+                wire.string(self.params),
+                wire.string(self.run_params),
+                wire.string(self.step_run_params),
+                wire.string(self.run_properties),
+                wire.string(self.correlation_id),
+                wire.nullable(self.restart, wire.string),
+                wire.long(self.timeout_at_ms),
+                wire.array(self.steps, wire.string),
+                wire.mapping(self.arrived, wire.integer),
+                wire.mapping(self.satisfied, wire.boolean),
+                wire.mapping(self.iterations, wire.integer),
+                wire.mapping(self.pending, wire.integer),
+                wire.array(self.again, wire.string),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        request_id_, at = wire.string_at(data, at)
+        version_, at = wire.long_at(data, at)
+        digest_, at = wire.string_at(data, at)
+        definition_, at = wire.nullable_at(data, at, wire.string_at)
+        initiator_, at = wire.string_at(data, at)
+        params_, at = wire.string_at(data, at)
+        run_params_, at = wire.string_at(data, at)
+        step_run_params_, at = wire.string_at(data, at)
+        run_properties_, at = wire.string_at(data, at)
+        correlation_id_, at = wire.string_at(data, at)
+        restart_, at = wire.nullable_at(data, at, wire.string_at)
+        timeout_at_ms_, at = wire.long_at(data, at)
+        steps_, at = wire.array_at(data, at, wire.string_at)
+        arrived_, at = wire.mapping_at(data, at, wire.integer_at)
+        satisfied_, at = wire.mapping_at(data, at, wire.boolean_at)
+        iterations_, at = wire.mapping_at(data, at, wire.integer_at)
+        pending_, at = wire.mapping_at(data, at, wire.integer_at)
+        again_, at = wire.array_at(data, at, wire.string_at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(
+            workflow_id_,
+            instance_id_,
+            run_id_,
+            request_id_,
+            version_,
+            digest_,
+            initiator_,
+            params_,
+            run_params_,
+            step_run_params_,
+            run_properties_,
+            correlation_id_,
+            timeout_at_ms_,
+            at_ms_,
+            definition_,
+            restart_,
+            steps_,
+            arrived_,
+            satisfied_,
+            iterations_,
+            pending_,
+            again_,
+        )
+        return value, at
+
+
+class RunStrategyRule(StrEnum):
+    """What becomes of an instance while others run. OTHER is what a reader sees that does not know a later symbol."""
+
+    SEQUENTIAL = "SEQUENTIAL"
+    STRICT_SEQUENTIAL = "STRICT_SEQUENTIAL"
+    FIRST_ONLY = "FIRST_ONLY"
+    LAST_ONLY = "LAST_ONLY"
+    PARALLEL = "PARALLEL"
+    SERIAL_LATEST_ONLY = "SERIAL_LATEST_ONLY"
+    OTHER = "OTHER"
+
+
+_RUN_STRATEGY_RULE: Final = wire.Symbols(RunStrategyRule)
+
+
+class SetTrigger(Contract, frozen=True, gc=False):
+    """A trigger of the active version. Sent by `workflows`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SetTrigger"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SetTrigger","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"trigger_id","type":"string"},'
+        r'{"name":"version","type":"long"},'
+        r'{"name":"definition","type":"string","doc":"The trigger as JSON."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A trigger of the active vers'
+        r'ion. Sent by `workflows`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x4775203944A967E1
+
+    workflow_id: str
+    trigger_id: str
+    version: int
+    # The trigger as JSON.
+    definition: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.string(self.trigger_id),
+                wire.long(self.version),
+                wire.string(self.definition),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        trigger_id_, at = wire.string_at(data, at)
+        version_, at = wire.long_at(data, at)
+        definition_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(workflow_id_, trigger_id_, version_, definition_, at_ms_)
+        return value, at
+
+
+class SignalAccepted(Contract, frozen=True, gc=False):
+    """A signal that was not known before."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SignalAccepted"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SignalAccepted","type":"record","fields":['
+        r'{"name":"name","type":"string","doc":"Of the signal."},'
+        r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
+        r'{"name":"sequence","type":"long","doc":"The number of the signal among those of its name, from 1 and without '
+        r'gaps."},'
+        r'{"name":"params","type":"string","doc":"Strings and integers by name, as JSON."},'
+        r'{"name":"payload","type":"string"},'
+        r'{"name":"happened_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened, as '
+        r'its announcer says."},'
+        r'{"name":"source","type":"string"},'
+        r'{"name":"offered","type":{"type":"array","items":"string"},"doc":"The triggers and steps that it was offered '
+        r'to, as far as one decision went."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal that was not known '
+        r'before."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xA2D73BC8FDB78477
+
+    # Of the signal.
+    name: str
+    # The same id under the same name is the same signal.
+    signal_id: str
+    # The number of the signal among those of its name, from 1 and without gaps.
+    sequence: int
+    # Strings and integers by name, as JSON.
+    params: str
+    payload: str
+    # When it happened, as its announcer says.
+    happened_at_ms: int
+    source: str
+    # The triggers and steps that it was offered to, as far as one decision went.
+    offered: tuple[str, ...]
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.name),
+                wire.string(self.signal_id),
+                wire.long(self.sequence),
+                wire.string(self.params),
+                wire.string(self.payload),
+                wire.long(self.happened_at_ms),
+                wire.string(self.source),
+                wire.array(self.offered, wire.string),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        name_, at = wire.string_at(data, at)
+        signal_id_, at = wire.string_at(data, at)
+        sequence_, at = wire.long_at(data, at)
+        params_, at = wire.string_at(data, at)
+        payload_, at = wire.string_at(data, at)
+        happened_at_ms_, at = wire.long_at(data, at)
+        source_, at = wire.string_at(data, at)
+        offered_, at = wire.array_at(data, at, wire.string_at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(name_, signal_id_, sequence_, params_, payload_, happened_at_ms_, source_, offered_, at_ms_)
+        return value, at
+
+
+class SignalDuplicated(Contract, frozen=True, gc=False):
+    """A signal that was known already. Nothing else happens."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SignalDuplicated"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SignalDuplicated","type":"record","fields":['
+        r'{"name":"name","type":"string","doc":"Of the signal."},'
+        r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
+        r'{"name":"first_sequence","type":"long"},'
+        r'{"name":"source","type":"string"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal that was known alre'
+        r'ady. Nothing else happens."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xE56A4D13442F5635
+
+    # Of the signal.
+    name: str
+    # The same id under the same name is the same signal.
+    signal_id: str
+    first_sequence: int
+    source: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.name),
+                wire.string(self.signal_id),
+                wire.long(self.first_sequence),
+                wire.string(self.source),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        name_, at = wire.string_at(data, at)
+        signal_id_, at = wire.string_at(data, at)
+        first_sequence_, at = wire.long_at(data, at)
+        source_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(name_, signal_id_, first_sequence_, source_, at_ms_)
+        return value, at
+
+
+class SignalExpired(Contract, frozen=True, gc=False):
+    """A signal waited for its partners for too long."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SignalExpired"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SignalExpired","type":"record","fields":['
+        r'{"name":"generation","type":"long"},'
+        r'{"name":"name","type":"string"},'
+        r'{"name":"sequence","type":"long"},'
+        r'{"name":"join_value","type":"string"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal waited for its part'
+        r'ners for too long."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xD12C36A06704A0D1
+
+    generation: int
+    name: str
+    sequence: int
+    join_value: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.generation),
+                wire.string(self.name),
+                wire.long(self.sequence),
+                wire.string(self.join_value),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        generation_, at = wire.long_at(data, at)
+        name_, at = wire.string_at(data, at)
+        sequence_, at = wire.long_at(data, at)
+        join_value_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(generation_, name_, sequence_, join_value_, at_ms_)
+        return value, at
+
+
+class SignalKept(Contract, frozen=True, gc=False):
+    """A signal waits for its partners."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SignalKept"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SignalKept","type":"record","fields":['
+        r'{"name":"name","type":"string"},'
+        r'{"name":"signal_id","type":"string"},'
+        r'{"name":"sequence","type":"long"},'
+        r'{"name":"params","type":"string"},'
+        r'{"name":"join_value","type":"string","doc":"What its partners must have too."},'
+        r'{"name":"expires_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal waits for its partn'
+        r'ers."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x4AC3441FC372481E
+
+    name: str
+    signal_id: str
+    sequence: int
+    params: str
+    # What its partners must have too.
+    join_value: str
+    at_ms: int
+    expires_at_ms: int | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.name),
+                wire.string(self.signal_id),
+                wire.long(self.sequence),
+                wire.string(self.params),
+                wire.string(self.join_value),
+                wire.nullable(self.expires_at_ms, wire.long),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        name_, at = wire.string_at(data, at)
+        signal_id_, at = wire.string_at(data, at)
+        sequence_, at = wire.long_at(data, at)
+        params_, at = wire.string_at(data, at)
+        join_value_, at = wire.string_at(data, at)
+        expires_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(name_, signal_id_, sequence_, params_, join_value_, at_ms_, expires_at_ms_)
+        return value, at
+
+
+class SignalOffered(Contract, frozen=True, gc=False):
+    """A signal was offered to more triggers and steps."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SignalOffered"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SignalOffered","type":"record","fields":['
+        r'{"name":"name","type":"string"},'
+        r'{"name":"sequence","type":"long","doc":"The number of the signal among those of its name, from 1 and without '
+        r'gaps."},'
+        r'{"name":"offered","type":{"type":"array","items":"string"}},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal was offered to more'
+        r' triggers and steps."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x1EDABFC8BF1D6D40
+
+    name: str
+    # The number of the signal among those of its name, from 1 and without gaps.
+    sequence: int
+    offered: tuple[str, ...]
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.name),
+                wire.long(self.sequence),
+                wire.array(self.offered, wire.string),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        name_, at = wire.string_at(data, at)
+        sequence_, at = wire.long_at(data, at)
+        offered_, at = wire.array_at(data, at, wire.string_at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(name_, sequence_, offered_, at_ms_)
+        return value, at
+
+
+class SignalPassedOver(Contract, frozen=True, gc=False):
+    """A trigger has no use for a signal."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SignalPassedOver"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SignalPassedOver","type":"record","fields":['
+        r'{"name":"name","type":"string"},'
+        r'{"name":"signal_id","type":"string"},'
+        r'{"name":"sequence","type":"long"},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'{"name":"join_value","type":["null","string"],"default":null,"doc":"Of a signal that had been kept."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A trigger has no use for a s'
+        r'ignal."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x763416E9727E72FA
+
+    name: str
+    signal_id: str
+    sequence: int
+    # Why, for people.
+    reason: str
+    at_ms: int
+    # Of a signal that had been kept.
+    join_value: str | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.name),
+                wire.string(self.signal_id),
+                wire.long(self.sequence),
+                wire.string(self.reason),
+                wire.nullable(self.join_value, wire.string),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        name_, at = wire.string_at(data, at)
+        signal_id_, at = wire.string_at(data, at)
+        sequence_, at = wire.long_at(data, at)
+        reason_, at = wire.string_at(data, at)
+        join_value_, at = wire.nullable_at(data, at, wire.string_at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(name_, signal_id_, sequence_, reason_, at_ms_, join_value_)
+        return value, at
+
+
+class SignalTooLate(Contract, frozen=True, gc=False):
+    """A signal so old that nobody can tell any more whether it was known. Nothing else happens."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SignalTooLate"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SignalTooLate","type":"record","fields":['
+        r'{"name":"name","type":"string","doc":"Of the signal."},'
+        r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
+        r'{"name":"happened_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened, as '
+        r'its announcer says."},'
+        r'{"name":"floor_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"What happened before the'
+        r'n is too late."},'
+        r'{"name":"source","type":"string"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal so old that nobody '
+        r'can tell any more whether it was known. Nothing else happens."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x7D1E56C4AE49971A
+
+    # Of the signal.
+    name: str
+    # The same id under the same name is the same signal.
+    signal_id: str
+    # When it happened, as its announcer says.
+    happened_at_ms: int
+    # What happened before then is too late.
+    floor_at_ms: int
+    source: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.name),
+                wire.string(self.signal_id),
+                wire.long(self.happened_at_ms),
+                wire.long(self.floor_at_ms),
+                wire.string(self.source),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        name_, at = wire.string_at(data, at)
+        signal_id_, at = wire.string_at(data, at)
+        happened_at_ms_, at = wire.long_at(data, at)
+        floor_at_ms_, at = wire.long_at(data, at)
+        source_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(name_, signal_id_, happened_at_ms_, floor_at_ms_, source_, at_ms_)
+        return value, at
+
+
+class Verdict(StrEnum):
+    """What became of a signal. OTHER is what a reader sees that does not know a later symbol."""
+
+    ACCEPTED = "ACCEPTED"
+    DUPLICATE = "DUPLICATE"
+    TOO_LATE = "TOO_LATE"
+    KEPT = "KEPT"
+    FIRED = "FIRED"
+    SKIPPED = "SKIPPED"
+    PASSED_OVER = "PASSED_OVER"
+    EXPIRED = "EXPIRED"
+    OTHER = "OTHER"
+
+
+_VERDICT: Final = wire.Symbols(Verdict)
+
+
+class SignalVerdict(Contract, frozen=True, gc=True):
+    """For others: what became of a signal, or what a trigger made of it."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SignalVerdict"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SignalVerdict","type":"record","fields":['
+        r'{"name":"signal_name","type":"string"},'
+        r'{"name":"signal_id","type":["null","string"],"default":null,"doc":"The same id under the same name is the sam'
+        r'e signal. Null where it is no longer known."},'
+        r'{"name":"signal_sequence","type":["null","long"],"default":null,"doc":"The number of the signal among those o'
+        r'f its name. Null if it was not accepted."},'
+        r'{"name":"sequence","type":"long","doc":"The number of the record among those of its key: the name of the sign'
+        r'al, or the trigger, from 1 and without gaps."},'
+        r'{"name":"verdict","type":'
+        r'{"name":"kapelle.Verdict","type":"enum","symbols":["ACCEPTED","DUPLICATE","TOO_LATE","KEPT","FIRED","SKIPPED"'
+        r',"PASSED_OVER","EXPIRED","OTHER"],"default":"OTHER","doc":"What became of a signal. OTHER is what a reader se'
+        r'es that does not know a later symbol."}},'
+        r'{"name":"workflow_id","type":["null","string"],"default":null,"doc":"Whose trigger it is. Null for what becam'
+        r'e of the signal itself."},'
+        r'{"name":"trigger_id","type":["null","string"],"default":null},'
+        r'{"name":"join_value","type":["null","string"],"default":null,"doc":"What the signals of a trigger have in com'
+        r'mon."},'
+        r'{"name":"request_id","type":["null","string"],"default":null,"doc":"Of the start, if the trigger fired."},'
+        r'{"name":"reason","type":"string","doc":"Why, for people. Often empty."},'
+        r'{"name":"strings","type":{"type":"map","values":"string"},"doc":"The parameters of an accepted signal that ar'
+        r'e strings."},'
+        r'{"name":"longs","type":{"type":"map","values":"long"},"doc":"Those that are integers."},'
+        r'{"name":"happened_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc'
+        r'":"As its announcer says."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened."},'
+        r'{"name":"source_topic","type":"string","doc":"Where the event stands that this was made from."},'
+        r'{"name":"source_partition","type":"int"},'
+        r'{"name":"source_offset","type":"long"}],"doc":"For others: what became of a signal, or what a trigger made of'
+        r' it."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xAE8B38B538A42A1A
+
+    signal_name: str
+    # The number of the record among those of its key: the name of the signal, or the trigger, from 1 and without gaps.
+    sequence: int
+    verdict: Verdict
+    # Why, for people. Often empty.
+    reason: str
+    # The parameters of an accepted signal that are strings.
+    strings: dict[str, str]
+    # Those that are integers.
+    longs: dict[str, int]
+    # When it happened.
+    at_ms: int
+    # Where the event stands that this was made from.
+    source_topic: str
+    source_partition: int
+    source_offset: int
+    # The same id under the same name is the same signal. Null where it is no longer known.
+    signal_id: str | None = None
+    # The number of the signal among those of its name. Null if it was not accepted.
+    signal_sequence: int | None = None
+    # Whose trigger it is. Null for what became of the signal itself.
+    workflow_id: str | None = None
+    trigger_id: str | None = None
+    # What the signals of a trigger have in common.
+    join_value: str | None = None
+    # Of the start, if the trigger fired.
+    request_id: str | None = None
+    # As its announcer says.
+    happened_at_ms: int | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.signal_name),
+                wire.nullable(self.signal_id, wire.string),
+                wire.nullable(self.signal_sequence, wire.long),
+                wire.long(self.sequence),
+                _VERDICT.put(self.verdict),
+                wire.nullable(self.workflow_id, wire.string),
+                wire.nullable(self.trigger_id, wire.string),
+                wire.nullable(self.join_value, wire.string),
+                wire.nullable(self.request_id, wire.string),
+                wire.string(self.reason),
+                wire.mapping(self.strings, wire.string),
+                wire.mapping(self.longs, wire.long),
+                wire.nullable(self.happened_at_ms, wire.long),
+                wire.long(self.at_ms),
+                wire.string(self.source_topic),
+                wire.integer(self.source_partition),
+                wire.long(self.source_offset),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        signal_name_, at = wire.string_at(data, at)
+        signal_id_, at = wire.nullable_at(data, at, wire.string_at)
+        signal_sequence_, at = wire.nullable_at(data, at, wire.long_at)
+        sequence_, at = wire.long_at(data, at)
+        verdict_, at = _VERDICT.at(data, at)
+        workflow_id_, at = wire.nullable_at(data, at, wire.string_at)
+        trigger_id_, at = wire.nullable_at(data, at, wire.string_at)
+        join_value_, at = wire.nullable_at(data, at, wire.string_at)
+        request_id_, at = wire.nullable_at(data, at, wire.string_at)
+        reason_, at = wire.string_at(data, at)
+        strings_, at = wire.mapping_at(data, at, wire.string_at)
+        longs_, at = wire.mapping_at(data, at, wire.long_at)
+        happened_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
+        at_ms_, at = wire.long_at(data, at)
+        source_topic_, at = wire.string_at(data, at)
+        source_partition_, at = wire.integer_at(data, at)
+        source_offset_, at = wire.long_at(data, at)
+        value = cls(
+            signal_name_,
+            sequence_,
+            verdict_,
+            reason_,
+            strings_,
+            longs_,
+            at_ms_,
+            source_topic_,
+            source_partition_,
+            source_offset_,
+            signal_id_,
+            signal_sequence_,
+            workflow_id_,
+            trigger_id_,
+            join_value_,
+            request_id_,
+            happened_at_ms_,
+        )
+        return value, at
+
+
+class StartDuplicated(Contract, frozen=True, gc=False):
+    """A start was asked for that had been asked for before."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.StartDuplicated"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.StartDuplicated","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A start was asked for that h'
+        r'ad been asked for before."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xE15D6EE54AFCBFA7
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(request_id_, workflow_id_, instance_id_, run_id_, at_ms_)
+        return value, at
+
+
+class Start(msgspec.Struct, frozen=True, gc=False):
+    """One instance to start."""
+
+    # The identity of the instance: the same id twice gives one instance.
+    request_id: str
+    # active, latest, default or a number.
+    version: str = "active"
+    # Who or what starts it, as JSON with a type: MANUAL, TIME, SIGNAL, SUBWORKFLOW.
+    initiator: str = "{\x22type\x22:\x22MANUAL\x22}"
+    # Definitions of parameters as JSON.
+    run_params: str = "{}"
+    # Definitions of parameters by step id, as JSON.
+    step_run_params: str = "{}"
+    # Tags as JSON.
+    runtime_tags: str = "[]"
+    # Kept beside the instance, as JSON.
+    artifacts: str = "{}"
+    # Shared by a tree of instances; made from the root's identity if absent.
+    correlation_id: str | None = None
+    # Keep an instance whose parameters cannot be evaluated, as FAILED.
+    persist_failed_run: bool = False
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.version),
+                wire.string(self.initiator),
+                wire.string(self.run_params),
+                wire.string(self.step_run_params),
+                wire.string(self.runtime_tags),
+                wire.string(self.artifacts),
+                wire.nullable(self.correlation_id, wire.string),
+                wire.boolean(self.persist_failed_run),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        version_, at = wire.string_at(data, at)
+        initiator_, at = wire.string_at(data, at)
+        run_params_, at = wire.string_at(data, at)
+        step_run_params_, at = wire.string_at(data, at)
+        runtime_tags_, at = wire.string_at(data, at)
+        artifacts_, at = wire.string_at(data, at)
+        correlation_id_, at = wire.nullable_at(data, at, wire.string_at)
+        persist_failed_run_, at = wire.boolean_at(data, at)
+        value = cls(
+            request_id_,
+            version_,
+            initiator_,
+            run_params_,
+            step_run_params_,
+            runtime_tags_,
+            artifacts_,
+            correlation_id_,
+            persist_failed_run_,
+        )
+        return value, at
+
+
+class StartInstances(Contract, frozen=True, gc=False):
+    """Start instances: all are checked before one is started."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.StartInstances"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.StartInstances","type":"record","fields":['
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"starts","type":{"type":"array","items":'
+        r'{"name":"kapelle.Start","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The identity of the instance: the same id twice gives one instanc'
+        r'e."},'
+        r'{"name":"version","type":"string","default":"active","doc":"active, latest, default or a number."},'
+        r'{"name":"initiator","type":"string","default":"{\"type\":\"MANUAL\"}","doc":"Who or what starts it, as JSON w'
+        r'ith a type: MANUAL, TIME, SIGNAL, SUBWORKFLOW."},'
+        r'{"name":"run_params","type":"string","default":"{}","doc":"Definitions of parameters as JSON."},'
+        r'{"name":"step_run_params","type":"string","default":"{}","doc":"Definitions of parameters by step id, as JSON'
+        r'."},'
+        r'{"name":"runtime_tags","type":"string","default":"[]","doc":"Tags as JSON."},'
+        r'{"name":"artifacts","type":"string","default":"{}","doc":"Kept beside the instance, as JSON."},'
+        r'{"name":"correlation_id","type":["null","string"],"default":null,"doc":"Shared by a tree of instances; made f'
+        r'rom the root\u0027s identity if absent."},'
+        r'{"name":"persist_failed_run","type":"boolean","default":false,"doc":"Keep an instance whose parameters cannot'
+        r' be evaluated, as FAILED."}],"doc":"One instance to start."}}}],"doc":"Start instances: all are checked befor'
+        r'e one is started."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xD3942C2FE8F93638
+
+    # Who asked.
+    author: str
+    starts: tuple[Start, ...]
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.author),
+                wire.array(self.starts, Start.to_avro),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        author_, at = wire.string_at(data, at)
+        starts_, at = wire.array_at(data, at, Start.from_avro)
+        value = cls(author_, starts_)
+        return value, at
+
+
+class StartRun(Contract, frozen=True, gc=False):
+    """Run an instance. Sent by `workflows`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.StartRun"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.StartRun","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"request_id","type":"string"},'
+        r'{"name":"version","type":"long"},'
+        r'{"name":"definition","type":"string","doc":"The workflow as JSON."},'
+        r'{"name":"initiator","type":"string"},'
+        r'{"name":"params","type":"string","doc":"Evaluated, as JSON."},'
+        r'{"name":"run_params","type":"string","default":"{}"},'
+        r'{"name":"step_run_params","type":"string","default":"{}"},'
+        r'{"name":"run_properties","type":"string","default":"{}","doc":"As JSON: owner, alerting, step concurrency, ta'
+        r'gs."},'
+        r'{"name":"correlation_id","type":"string"},'
+        r'{"name":"restart","type":["null","string"],"default":null}],"doc":"Run an instance. Sent by `workflows`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xCD0ABE28F41B6D0E
+
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    request_id: str
+    version: int
+    # The workflow as JSON.
+    definition: str
+    initiator: str
+    # Evaluated, as JSON.
+    params: str
+    correlation_id: str
+    run_params: str = "{}"
+    step_run_params: str = "{}"
+    # As JSON: owner, alerting, step concurrency, tags.
+    run_properties: str = "{}"
+    restart: str | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                wire.string(self.request_id),
+                wire.long(self.version),
+                wire.string(self.definition),
+                wire.string(self.initiator),
+                wire.string(self.params),
+                wire.string(self.run_params),
+                wire.string(self.step_run_params),
+                wire.string(self.run_properties),
+                wire.string(self.correlation_id),
+                wire.nullable(self.restart, wire.string),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        request_id_, at = wire.string_at(data, at)
+        version_, at = wire.long_at(data, at)
+        definition_, at = wire.string_at(data, at)
+        initiator_, at = wire.string_at(data, at)
+        params_, at = wire.string_at(data, at)
+        run_params_, at = wire.string_at(data, at)
+        step_run_params_, at = wire.string_at(data, at)
+        run_properties_, at = wire.string_at(data, at)
+        correlation_id_, at = wire.string_at(data, at)
+        restart_, at = wire.nullable_at(data, at, wire.string_at)
+        value = cls(
+            workflow_id_,
+            instance_id_,
+            run_id_,
+            request_id_,
+            version_,
+            definition_,
+            initiator_,
+            params_,
+            correlation_id_,
+            run_params_,
+            step_run_params_,
+            run_properties_,
+            restart_,
+        )
+        return value, at
+
+
+class StepAwaits(Contract, frozen=True, gc=False):
+    """A step waits for a signal."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.StepAwaits"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.StepAwaits","type":"record","fields":['
+        r'{"name":"name","type":"string"},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int"},'
+        r'{"name":"index","type":"int"},'
+        r'{"name":"match","type":"string"},'
+        r'{"name":"access","type":{"type":"array","items":"string"}},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step waits for a signal."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xCC00EAEF5F14087B
+
+    name: str
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    step_id: str
+    attempt: int
+    iteration: int
+    index: int
+    match: str
+    access: tuple[str, ...]
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.name),
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                wire.string(self.step_id),
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.integer(self.index),
+                wire.string(self.match),
+                wire.array(self.access, wire.string),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        name_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        attempt_, at = wire.integer_at(data, at)
+        iteration_, at = wire.integer_at(data, at)
+        index_, at = wire.integer_at(data, at)
+        match_, at = wire.string_at(data, at)
+        access_, at = wire.array_at(data, at, wire.string_at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(
+            name_, workflow_id_, instance_id_, run_id_, step_id_, attempt_, iteration_, index_, match_, access_, at_ms_
+        )
+        return value, at
+
+
+class StepStatus(StrEnum):
+    """The states of a step attempt. OTHER is what a reader sees that does not know a later symbol."""
+
+    NOT_CREATED = "NOT_CREATED"
+    CREATED = "CREATED"
+    INITIALIZED = "INITIALIZED"
+    PAUSED = "PAUSED"
+    WAITING_FOR_SIGNALS = "WAITING_FOR_SIGNALS"
+    EVALUATING_PARAMS = "EVALUATING_PARAMS"
+    WAITING_FOR_PERMITS = "WAITING_FOR_PERMITS"
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    FINISHING = "FINISHING"
+    DISABLED = "DISABLED"
+    UNSATISFIED = "UNSATISFIED"
+    SKIPPED = "SKIPPED"
+    SUCCEEDED = "SUCCEEDED"
+    COMPLETED_WITH_ERROR = "COMPLETED_WITH_ERROR"
+    USER_FAILED = "USER_FAILED"
+    PLATFORM_FAILED = "PLATFORM_FAILED"
+    TIMEOUT_FAILED = "TIMEOUT_FAILED"
+    FATALLY_FAILED = "FATALLY_FAILED"
+    INTERNALLY_FAILED = "INTERNALLY_FAILED"
+    STOPPED = "STOPPED"
+    TIMED_OUT = "TIMED_OUT"
+    OTHER = "OTHER"
+
+
+_STEP_STATUS: Final = wire.Symbols(StepStatus)
+
+
+class StepChanged(Contract, frozen=True, gc=True):
+    """A step attempt went through some states."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.StepChanged"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.StepChanged","type":"record","fields":['
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost loop that the step is in; 1 outside of loops."},'
+        r'{"name":"sequence","type":"long","doc":"The number of the attempt among all attempts of the run."},'
+        r'{"name":"statuses","type":{"type":"array","items":'
+        r'{"name":"kapelle.StepStatus","type":"enum","symbols":["NOT_CREATED","CREATED","INITIALIZED","PAUSED","WAITING'
+        r'_FOR_SIGNALS","EVALUATING_PARAMS","WAITING_FOR_PERMITS","STARTING","RUNNING","FINISHING","DISABLED","UNSATISF'
+        r'IED","SKIPPED","SUCCEEDED","COMPLETED_WITH_ERROR","USER_FAILED","PLATFORM_FAILED","TIMEOUT_FAILED","FATALLY_F'
+        r'AILED","INTERNALLY_FAILED","STOPPED","TIMED_OUT","OTHER"],"default":"OTHER","doc":"The states of a step attem'
+        r'pt. OTHER is what a reader sees that does not know a later symbol."}},"doc":"In the order in which they were '
+        r'passed; the last one holds."},'
+        r'{"name":"reason","type":"string","default":""},'
+        r'{"name":"params","type":["null","string"],"default":null,"doc":"Evaluated, as JSON; null where they have not '
+        r'changed."},'
+        r'{"name":"successors","type":{"type":"map","values":"boolean"},"default":{},"doc":"The conditions towards the '
+        r'next steps, once the step is complete."},'
+        r'{"name":"token","type":["null","string"],"default":null,"doc":"Of the task that was given out."},'
+        r'{"name":"timeout_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc"'
+        r':"When the attempt must have ended."},'
+        r'{"name":"due_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"Wh'
+        r'en the step goes on by itself: a retry, or the end of a sleep."},'
+        r'{"name":"retries","type":{"type":"map","values":"int"},"default":{},"doc":"Retries made so far, by kind: erro'
+        r'r, platform, timeout, manual."},'
+        r'{"name":"worker","type":["null","string"],"default":null,"doc":"The worker that has the task."},'
+        r'{"name":"lease_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"'
+        r'When the worker\u0027s lease ends."},'
+        r'{"name":"loop","type":["null","string"],"default":null,"doc":"The first step of the innermost loop that the s'
+        r'tep is in."},'
+        r'{"name":"repeats","type":{"type":"map","values":"boolean"},"default":{},"doc":"The conditions towards first s'
+        r'teps of loops, once the step is complete."},'
+        r'{"name":"deferred","type":{"type":"array","items":"string"},"default":[],"doc":"The next steps outside of the'
+        r' loop: they count when it ends."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step attempt went through '
+        r'some states."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x03D515D58D8DB6BC
+
+    run_id: int
+    step_id: str
+    attempt: int
+    # Of the innermost loop that the step is in; 1 outside of loops.
+    iteration: int
+    # The number of the attempt among all attempts of the run.
+    sequence: int
+    # In the order in which they were passed; the last one holds.
+    statuses: tuple[StepStatus, ...]
+    at_ms: int
+    reason: str = ""
+    # Evaluated, as JSON; null where they have not changed.
+    params: str | None = None
+    # The conditions towards the next steps, once the step is complete.
+    successors: dict[str, bool] = msgspec.field(default_factory=dict)
+    # Of the task that was given out.
+    token: str | None = None
+    # When the attempt must have ended.
+    timeout_at_ms: int | None = None
+    # When the step goes on by itself: a retry, or the end of a sleep.
+    due_at_ms: int | None = None
+    # Retries made so far, by kind: error, platform, timeout, manual.
+    retries: dict[str, int] = msgspec.field(default_factory=dict)
+    # The worker that has the task.
+    worker: str | None = None
+    # When the worker's lease ends.
+    lease_at_ms: int | None = None
+    # The first step of the innermost loop that the step is in.
+    loop: str | None = None
+    # The conditions towards first steps of loops, once the step is complete.
+    repeats: dict[str, bool] = msgspec.field(default_factory=dict)
+    # The next steps outside of the loop: they count when it ends.
+    deferred: tuple[str, ...] = ()
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.string(self.step_id),
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.long(self.sequence),
+                wire.array(self.statuses, _STEP_STATUS.put),
+                wire.string(self.reason),
+                wire.nullable(self.params, wire.string),
+                wire.mapping(self.successors, wire.boolean),
+                wire.nullable(self.token, wire.string),
+                wire.nullable(self.timeout_at_ms, wire.long),
+                wire.nullable(self.due_at_ms, wire.long),
+                wire.mapping(self.retries, wire.integer),
+                wire.nullable(self.worker, wire.string),
+                wire.nullable(self.lease_at_ms, wire.long),
+                wire.nullable(self.loop, wire.string),
+                wire.mapping(self.repeats, wire.boolean),
+                wire.array(self.deferred, wire.string),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        run_id_, at = wire.long_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        attempt_, at = wire.integer_at(data, at)
+        iteration_, at = wire.integer_at(data, at)
+        sequence_, at = wire.long_at(data, at)
+        statuses_, at = wire.array_at(data, at, _STEP_STATUS.at)
+        reason_, at = wire.string_at(data, at)
+        params_, at = wire.nullable_at(data, at, wire.string_at)
+        successors_, at = wire.mapping_at(data, at, wire.boolean_at)
+        token_, at = wire.nullable_at(data, at, wire.string_at)
+        timeout_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
+        due_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
+        retries_, at = wire.mapping_at(data, at, wire.integer_at)
+        worker_, at = wire.nullable_at(data, at, wire.string_at)
+        lease_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
+        loop_, at = wire.nullable_at(data, at, wire.string_at)
+        repeats_, at = wire.mapping_at(data, at, wire.boolean_at)
+        deferred_, at = wire.array_at(data, at, wire.string_at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(
+            run_id_,
+            step_id_,
+            attempt_,
+            iteration_,
+            sequence_,
+            statuses_,
+            at_ms_,
+            reason_,
+            params_,
+            successors_,
+            token_,
+            timeout_at_ms_,
+            due_at_ms_,
+            retries_,
+            worker_,
+            lease_at_ms_,
+            loop_,
+            repeats_,
+            deferred_,
+        )
+        return value, at
+
+
+class StepLogged(Contract, frozen=True, gc=False):
+    """A step wrote something for people."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.StepLogged"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.StepLogged","type":"record","fields":['
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int"},'
+        r'{"name":"token","type":"string"},'
+        r'{"name":"worker","type":"string"},'
+        r'{"name":"text","type":"string","doc":"One line or several."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step wrote something for p'
+        r'eople."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x67C8CD12796F0918
+
+    run_id: int
+    step_id: str
+    attempt: int
+    iteration: int
+    token: str
+    worker: str
+    # One line or several.
+    text: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.string(self.step_id),
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.string(self.token),
+                wire.string(self.worker),
+                wire.string(self.text),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        run_id_, at = wire.long_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        attempt_, at = wire.integer_at(data, at)
+        iteration_, at = wire.integer_at(data, at)
+        token_, at = wire.string_at(data, at)
+        worker_, at = wire.string_at(data, at)
+        text_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(run_id_, step_id_, attempt_, iteration_, token_, worker_, text_, at_ms_)
+        return value, at
+
+
+class StepStatusChange(Contract, frozen=True, gc=False):
+    """For others: an attempt of a step has another status."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.StepStatusChange"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.StepStatusChange","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost loop that the step is in; 1 outside of loops."},'
+        r'{"name":"loop","type":["null","string"],"default":null,"doc":"The first step of that loop."},'
+        r'{"name":"sequence","type":"long","doc":"The number of the record among those of the instance, over all its st'
+        r'eps, from 1 and without gaps."},'
+        r'{"name":"status","type":'
+        r'{"name":"kapelle.StepStatus","type":"enum","symbols":["NOT_CREATED","CREATED","INITIALIZED","PAUSED","WAITING'
+        r'_FOR_SIGNALS","EVALUATING_PARAMS","WAITING_FOR_PERMITS","STARTING","RUNNING","FINISHING","DISABLED","UNSATISF'
+        r'IED","SKIPPED","SUCCEEDED","COMPLETED_WITH_ERROR","USER_FAILED","PLATFORM_FAILED","TIMEOUT_FAILED","FATALLY_F'
+        r'AILED","INTERNALLY_FAILED","STOPPED","TIMED_OUT","OTHER"],"default":"OTHER","doc":"The states of a step attem'
+        r'pt. OTHER is what a reader sees that does not know a later symbol."}},'
+        r'{"name":"passed","type":{"type":"array","items":"kapelle.StepStatus"},"doc":"The statuses on the way to it, i'
+        r'n their order."},'
+        r'{"name":"reason","type":"string","doc":"Why, for people. Often empty."},'
+        r'{"name":"worker","type":["null","string"],"default":null,"doc":"The worker that has the task."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened."},'
+        r'{"name":"source_topic","type":"string","doc":"Where the event stands that this was made from."},'
+        r'{"name":"source_partition","type":"int"},'
+        r'{"name":"source_offset","type":"long"}],"doc":"For others: an attempt of a step has another status."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x9A685412CE4CDEF4
+
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    step_id: str
+    attempt: int
+    # Of the innermost loop that the step is in; 1 outside of loops.
+    iteration: int
+    # The number of the record among those of the instance, over all its steps, from 1 and without gaps.
+    sequence: int
+    status: StepStatus
+    # The statuses on the way to it, in their order.
+    passed: tuple[StepStatus, ...]
+    # Why, for people. Often empty.
+    reason: str
+    # When it happened.
+    at_ms: int
+    # Where the event stands that this was made from.
+    source_topic: str
+    source_partition: int
+    source_offset: int
+    # The first step of that loop.
+    loop: str | None = None
+    # The worker that has the task.
+    worker: str | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                wire.string(self.step_id),
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.nullable(self.loop, wire.string),
+                wire.long(self.sequence),
+                _STEP_STATUS.put(self.status),
+                wire.array(self.passed, _STEP_STATUS.put),
+                wire.string(self.reason),
+                wire.nullable(self.worker, wire.string),
+                wire.long(self.at_ms),
+                wire.string(self.source_topic),
+                wire.integer(self.source_partition),
+                wire.long(self.source_offset),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        attempt_, at = wire.integer_at(data, at)
+        iteration_, at = wire.integer_at(data, at)
+        loop_, at = wire.nullable_at(data, at, wire.string_at)
+        sequence_, at = wire.long_at(data, at)
+        status_, at = _STEP_STATUS.at(data, at)
+        passed_, at = wire.array_at(data, at, _STEP_STATUS.at)
+        reason_, at = wire.string_at(data, at)
+        worker_, at = wire.nullable_at(data, at, wire.string_at)
+        at_ms_, at = wire.long_at(data, at)
+        source_topic_, at = wire.string_at(data, at)
+        source_partition_, at = wire.integer_at(data, at)
+        source_offset_, at = wire.long_at(data, at)
+        value = cls(
+            workflow_id_,
+            instance_id_,
+            run_id_,
+            step_id_,
+            attempt_,
+            iteration_,
+            sequence_,
+            status_,
+            passed_,
+            reason_,
+            at_ms_,
+            source_topic_,
+            source_partition_,
+            source_offset_,
+            loop_,
+            worker_,
+        )
+        return value, at
+
+
+class SubscribeTrigger(Contract, frozen=True, gc=False):
+    """Offer every signal of this name that matches to a trigger. Sent by `triggers`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SubscribeTrigger"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SubscribeTrigger","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"trigger_id","type":"string"},'
+        r'{"name":"match","type":"string","doc":"Conditions on parameters, as JSON."},'
+        r'{"name":"since_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"'
+        r'Signals that happened since then are offered too; null for none of the past."},'
+        r'{"name":"generation","type":"int","default":0,"doc":"Which arming of the trigger it is about: what an earlier'
+        r' one asked for is not its own."}],"doc":"Offer every signal of this name that matches to a trigger. Sent by `'
+        r'triggers`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x2E455D8BE7BD4279
+
+    workflow_id: str
+    trigger_id: str
+    # Conditions on parameters, as JSON.
+    match: str
+    # Signals that happened since then are offered too; null for none of the past.
+    since_at_ms: int | None = None
+    # Which arming of the trigger it is about: what an earlier one asked for is not its own.
+    generation: int = 0
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.string(self.trigger_id),
+                wire.string(self.match),
+                wire.nullable(self.since_at_ms, wire.long),
+                wire.integer(self.generation),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        trigger_id_, at = wire.string_at(data, at)
+        match_, at = wire.string_at(data, at)
+        since_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
+        generation_, at = wire.integer_at(data, at)
+        value = cls(workflow_id_, trigger_id_, match_, since_at_ms_, generation_)
+        return value, at
+
+
+class TagWorkflow(Contract, frozen=True, gc=False):
+    """Add a tag to the properties, or replace the one of its name."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TagWorkflow"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TagWorkflow","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"tag","type":"string","doc":"The tag as JSON."}],"doc":"Add a tag to the properties, or replace the o'
+        r'ne of its name."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x8B9D624B33F5A8F1
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    # The tag as JSON.
+    tag: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.string(self.tag),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        tag_, at = wire.string_at(data, at)
+        value = cls(request_id_, author_, tag_)
+        return value, at
+
+
+class Task(Contract, frozen=True, gc=False):
+    """Work for a worker."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.Task"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.Task","type":"record","fields":['
+        r'{"name":"token","type":"string","doc":"Proves that an answer is for this attempt."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int"},'
+        r'{"name":"type","type":"string","doc":"What kind of work: the type of the step."},'
+        r'{"name":"sub_type","type":["null","string"],"default":null},'
+        r'{"name":"params","type":"string","doc":"Evaluated, as JSON."},'
+        r'{"name":"idempotency_key","type":"string","doc":"The same for every attempt at the same work: for calls to ot'
+        r'hers that must happen once."},'
+        r'{"name":"criticality","type":'
+        r'{"name":"kapelle.Criticality","type":"enum","symbols":["CRITICAL","HIGH","MEDIUM","LOW","OTHER"],"default":"O'
+        r'THER","doc":"How important a workflow is: workers take tasks of a higher one first. OTHER is what a reader se'
+        r'es that does not know a later symbol."}},'
+        r'{"name":"lease_ms","type":"long","doc":"How long a worker may be silent."},'
+        r'{"name":"deadline_at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"Work for a worker."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x94B76F6E3C1FB527
+
+    # Proves that an answer is for this attempt.
+    token: str
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    step_id: str
+    attempt: int
+    iteration: int
+    # What kind of work: the type of the step.
+    type: str
+    # Evaluated, as JSON.
+    params: str
+    # The same for every attempt at the same work: for calls to others that must happen once.
+    idempotency_key: str
+    criticality: Criticality
+    # How long a worker may be silent.
+    lease_ms: int
+    deadline_at_ms: int
+    at_ms: int
+    sub_type: str | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.token),
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                wire.string(self.step_id),
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.string(self.type),
+                wire.nullable(self.sub_type, wire.string),
+                wire.string(self.params),
+                wire.string(self.idempotency_key),
+                _CRITICALITY.put(self.criticality),
+                wire.long(self.lease_ms),
+                wire.long(self.deadline_at_ms),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        token_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        step_id_, at = wire.string_at(data, at)
+        attempt_, at = wire.integer_at(data, at)
+        iteration_, at = wire.integer_at(data, at)
+        type_, at = wire.string_at(data, at)
+        sub_type_, at = wire.nullable_at(data, at, wire.string_at)
+        params_, at = wire.string_at(data, at)
+        idempotency_key_, at = wire.string_at(data, at)
+        criticality_, at = _CRITICALITY.at(data, at)
+        lease_ms_, at = wire.long_at(data, at)
+        deadline_at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(
+            token_,
+            workflow_id_,
+            instance_id_,
+            run_id_,
+            step_id_,
+            attempt_,
+            iteration_,
+            type_,
+            params_,
+            idempotency_key_,
+            criticality_,
+            lease_ms_,
+            deadline_at_ms_,
+            at_ms_,
+            sub_type_,
+        )
+        return value, at
+
+
+class TerminateInstance(Contract, frozen=True, gc=False):
+    """Stop or kill an instance, queued or running."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TerminateInstance"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TerminateInstance","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"action","type":'
+        r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"What people may do to an instance or a step. OTHER is wh'
+        r'at a reader sees that does not know a later symbol."}},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."}],"doc":"Stop or kill an instance, queued or runnin'
+        r'g."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x550A3787D80C548A
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    instance_id: int
+    action: Action
+    # Why, for people.
+    reason: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.long(self.instance_id),
+                _ACTION.put(self.action),
+                wire.string(self.reason),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        action_, at = _ACTION.at(data, at)
+        reason_, at = wire.string_at(data, at)
+        value = cls(request_id_, author_, instance_id_, action_, reason_)
+        return value, at
+
+
+class TerminateInstances(Contract, frozen=True, gc=False):
+    """Stop or kill every instance of a workflow."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TerminateInstances"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TerminateInstances","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"action","type":'
+        r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"What people may do to an instance or a step. OTHER is wh'
+        r'at a reader sees that does not know a later symbol."}},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'{"name":"after_instance_id","type":"long","default":0,"doc":"How far it has come: a decision takes a batch an'
+        r'd asks itself for the next."},'
+        r'{"name":"upto_instance_id","type":["null","long"],"default":null,"doc":"The latest instance when it was asked'
+        r' for: later ones are left alone."}],"doc":"Stop or kill every instance of a workflow."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xBBA2B7C573A89312
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    action: Action
+    # Why, for people.
+    reason: str
+    # How far it has come: a decision takes a batch and asks itself for the next.
+    after_instance_id: int = 0
+    # The latest instance when it was asked for: later ones are left alone.
+    upto_instance_id: int | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                _ACTION.put(self.action),
+                wire.string(self.reason),
+                wire.long(self.after_instance_id),
+                wire.nullable(self.upto_instance_id, wire.long),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        action_, at = _ACTION.at(data, at)
+        reason_, at = wire.string_at(data, at)
+        after_instance_id_, at = wire.long_at(data, at)
+        upto_instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        value = cls(request_id_, author_, action_, reason_, after_instance_id_, upto_instance_id_)
+        return value, at
+
+
+class TerminateRun(Contract, frozen=True, gc=False):
+    """Stop or kill a running instance. Sent by `workflows`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TerminateRun"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TerminateRun","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"action","type":'
+        r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"What people may do to an instance or a step. OTHER is wh'
+        r'at a reader sees that does not know a later symbol."}},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."}],"doc":"Stop or kill a running instance. Sent by `'
+        r'workflows`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x3B91941BC80EC21F
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    run_id: int
+    action: Action
+    # Why, for people.
+    reason: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.long(self.run_id),
+                _ACTION.put(self.action),
+                wire.string(self.reason),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        action_, at = _ACTION.at(data, at)
+        reason_, at = wire.string_at(data, at)
+        value = cls(request_id_, author_, run_id_, action_, reason_)
+        return value, at
+
+
+class TerminationProgressed(Contract, frozen=True, gc=False):
+    """A part of the instances of a workflow has been told to end."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TerminationProgressed"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TerminationProgressed","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"count","type":"long"},'
+        r'{"name":"is_last","type":"boolean"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A part of the instances of a'
+        r' workflow has been told to end."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xF29AF392FCB480A6
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    workflow_id: str
+    count: int
+    is_last: bool
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.workflow_id),
+                wire.long(self.count),
+                wire.boolean(self.is_last),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        count_, at = wire.long_at(data, at)
+        is_last_, at = wire.boolean_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(request_id_, workflow_id_, count_, is_last_, at_ms_)
+        return value, at
+
+
+class TerminationRequested(Contract, frozen=True, gc=False):
+    """An instance is to be stopped or killed: at once if it is queued, by `runs` if it is running."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TerminationRequested"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TerminationRequested","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"action","type":'
+        r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"What people may do to an instance or a step. OTHER is wh'
+        r'at a reader sees that does not know a later symbol."}},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"An instance is to be stopped'
+        r' or killed: at once if it is queued, by `runs` if it is running."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xBE11A6F38DFE9233
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    action: Action
+    # Why, for people.
+    reason: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.string(self.workflow_id),
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                _ACTION.put(self.action),
+                wire.string(self.reason),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        instance_id_, at = wire.long_at(data, at)
+        run_id_, at = wire.long_at(data, at)
+        action_, at = _ACTION.at(data, at)
+        reason_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(request_id_, author_, workflow_id_, instance_id_, run_id_, action_, reason_, at_ms_)
+        return value, at
+
+
+class TriggerFired(Contract, frozen=True, gc=False):
+    """The signals of a trigger are together: one start, for ever."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TriggerFired"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TriggerFired","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"trigger_id","type":"string"},'
+        r'{"name":"request_id","type":"string","doc":"Of the start."},'
+        r'{"name":"join_value","type":"string"},'
+        r'{"name":"signals","type":{"type":"array","items":'
+        r'{"name":"kapelle.JoinedSignal","type":"record","fields":['
+        r'{"name":"name","type":"string"},'
+        r'{"name":"signal_id","type":"string"},'
+        r'{"name":"sequence","type":"long"},'
+        r'{"name":"params","type":"string"}],"doc":"A signal that is part of a firing."}}},'
+        r'{"name":"last","type":"int","default":0,"doc":"Which of the signals came last, by its place among them: it se'
+        r't the trigger off."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The signals of a trigger are'
+        r' together: one start, for ever."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xBF730F6914F122B8
+
+    workflow_id: str
+    trigger_id: str
+    # Of the start.
+    request_id: str
+    join_value: str
+    signals: tuple[JoinedSignal, ...]
+    at_ms: int
+    # Which of the signals came last, by its place among them: it set the trigger off.
+    last: int = 0
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.string(self.trigger_id),
+                wire.string(self.request_id),
+                wire.string(self.join_value),
+                wire.array(self.signals, JoinedSignal.to_avro),
+                wire.integer(self.last),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        trigger_id_, at = wire.string_at(data, at)
+        request_id_, at = wire.string_at(data, at)
+        join_value_, at = wire.string_at(data, at)
+        signals_, at = wire.array_at(data, at, JoinedSignal.from_avro)
+        last_, at = wire.integer_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(workflow_id_, trigger_id_, request_id_, join_value_, signals_, at_ms_, last_)
+        return value, at
+
+
+class TriggerRemoved(Contract, frozen=True, gc=False):
+    """A trigger is gone, with all that it had kept."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TriggerRemoved"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TriggerRemoved","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"trigger_id","type":"string"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A trigger is gone, with all '
+        r'that it had kept."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x9BA8A1988664CC43
+
+    workflow_id: str
+    trigger_id: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.string(self.trigger_id),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        trigger_id_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(workflow_id_, trigger_id_, at_ms_)
+        return value, at
+
+
+class TriggerSet(Contract, frozen=True, gc=False):
+    """A trigger is armed, or armed differently."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TriggerSet"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TriggerSet","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"trigger_id","type":"string"},'
+        r'{"name":"version","type":"long"},'
+        r'{"name":"definition","type":"string"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A trigger is armed, or armed'
+        r' differently."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xBF448F4857CD3D93
+
+    workflow_id: str
+    trigger_id: str
+    version: int
+    definition: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.string(self.trigger_id),
+                wire.long(self.version),
+                wire.string(self.definition),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        trigger_id_, at = wire.string_at(data, at)
+        version_, at = wire.long_at(data, at)
+        definition_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(workflow_id_, trigger_id_, version_, definition_, at_ms_)
+        return value, at
+
+
+class TriggerSubscribed(Contract, frozen=True, gc=False):
+    """A trigger is offered signals of a name from now on."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TriggerSubscribed"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TriggerSubscribed","type":"record","fields":['
+        r'{"name":"name","type":"string"},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"trigger_id","type":"string"},'
+        r'{"name":"match","type":"string"},'
+        r'{"name":"access","type":{"type":"array","items":"string"},"doc":"The entries of the index by which it is foun'
+        r'd."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+        r'{"name":"generation","type":"int","default":0,"doc":"Which arming of the trigger it is about: what an earlier'
+        r' one asked for is not its own."}],"doc":"A trigger is offered signals of a name from now on."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x50713ABFE71D840F
+
+    name: str
+    workflow_id: str
+    trigger_id: str
+    match: str
+    # The entries of the index by which it is found.
+    access: tuple[str, ...]
+    at_ms: int
+    # Which arming of the trigger it is about: what an earlier one asked for is not its own.
+    generation: int = 0
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.name),
+                wire.string(self.workflow_id),
+                wire.string(self.trigger_id),
+                wire.string(self.match),
+                wire.array(self.access, wire.string),
+                wire.long(self.at_ms),
+                wire.integer(self.generation),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        name_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        trigger_id_, at = wire.string_at(data, at)
+        match_, at = wire.string_at(data, at)
+        access_, at = wire.array_at(data, at, wire.string_at)
+        at_ms_, at = wire.long_at(data, at)
+        generation_, at = wire.integer_at(data, at)
+        value = cls(name_, workflow_id_, trigger_id_, match_, access_, at_ms_, generation_)
+        return value, at
+
+
+class TriggerUnsubscribed(Contract, frozen=True, gc=False):
+    """A trigger is offered no more signals of a name."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TriggerUnsubscribed"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TriggerUnsubscribed","type":"record","fields":['
+        r'{"name":"name","type":"string"},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"trigger_id","type":"string"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A trigger is offered no more'
+        r' signals of a name."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xA3CF0BFF66B0C4D0
+
+    name: str
+    workflow_id: str
+    trigger_id: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.name),
+                wire.string(self.workflow_id),
+                wire.string(self.trigger_id),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        name_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        trigger_id_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(name_, workflow_id_, trigger_id_, at_ms_)
+        return value, at
+
+
+class TriggersArmed(Contract, frozen=True, gc=False):
+    """The signal triggers of the active version are armed, and those that it does not have are not."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TriggersArmed"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TriggersArmed","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"version","type":"long","doc":"The active version; 0 if there is none."},'
+        r'{"name":"armed","type":{"type":"array","items":"string"}},'
+        r'{"name":"disarmed","type":{"type":"array","items":"string"}},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The signal triggers of the a'
+        r'ctive version are armed, and those that it does not have are not."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x93B8DE9C1E3A2DE6
+
+    workflow_id: str
+    # The active version; 0 if there is none.
+    version: int
+    armed: tuple[str, ...]
+    disarmed: tuple[str, ...]
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.long(self.version),
+                wire.array(self.armed, wire.string),
+                wire.array(self.disarmed, wire.string),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        version_, at = wire.long_at(data, at)
+        armed_, at = wire.array_at(data, at, wire.string_at)
+        disarmed_, at = wire.array_at(data, at, wire.string_at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(workflow_id_, version_, armed_, disarmed_, at_ms_)
+        return value, at
+
+
+class UnblockInstances(Contract, frozen=True, gc=False):
+    """Let a strictly sequential workflow go on past its failed instances."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.UnblockInstances"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.UnblockInstances","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Null for all of them."},'
+        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'{"name":"after_instance_id","type":"long","default":0,"doc":"How far it has come: a decision takes a batch an'
+        r'd asks itself for the next."},'
+        r'{"name":"upto_instance_id","type":["null","long"],"default":null,"doc":"The latest instance when it was asked'
+        r' for: later ones are left alone."}],"doc":"Let a strictly sequential workflow go on past its failed instances'
+        r'."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xDD9947878F0F3762
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    # Why, for people.
+    reason: str
+    # Null for all of them.
+    instance_id: int | None = None
+    # How far it has come: a decision takes a batch and asks itself for the next.
+    after_instance_id: int = 0
+    # The latest instance when it was asked for: later ones are left alone.
+    upto_instance_id: int | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.nullable(self.instance_id, wire.long),
+                wire.string(self.reason),
+                wire.long(self.after_instance_id),
+                wire.nullable(self.upto_instance_id, wire.long),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        reason_, at = wire.string_at(data, at)
+        after_instance_id_, at = wire.long_at(data, at)
+        upto_instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        value = cls(request_id_, author_, reason_, instance_id_, after_instance_id_, upto_instance_id_)
+        return value, at
+
+
+class UnsubscribeTrigger(Contract, frozen=True, gc=False):
+    """Offer no more signals to a trigger. Sent by `triggers`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.UnsubscribeTrigger"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.UnsubscribeTrigger","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"trigger_id","type":"string"}],"doc":"Offer no more signals to a trigger. Sent by `triggers`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x2F017B35519B9CB8
+
+    workflow_id: str
+    trigger_id: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.string(self.trigger_id),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        trigger_id_, at = wire.string_at(data, at)
+        value = cls(workflow_id_, trigger_id_)
+        return value, at
+
+
+class UntagWorkflow(Contract, frozen=True, gc=False):
+    """Remove a tag from the properties."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.UntagWorkflow"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.UntagWorkflow","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"tag_name","type":"string"}],"doc":"Remove a tag from the properties."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x497A0ED4DBAB15B1
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    tag_name: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.string(self.tag_name),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        tag_name_, at = wire.string_at(data, at)
+        value = cls(request_id_, author_, tag_name_)
+        return value, at
+
+
+class VersionActivated(Contract, frozen=True, gc=False):
+    """A version is now the active one."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.VersionActivated"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.VersionActivated","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"version","type":"long"},'
+        r'{"name":"previous_version","type":"long","doc":"0 if there was none."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A version is now the active '
+        r'one."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xA534D956C6AC947B
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    workflow_id: str
+    version: int
+    # 0 if there was none.
+    previous_version: int
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.string(self.workflow_id),
+                wire.long(self.version),
+                wire.long(self.previous_version),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        version_, at = wire.long_at(data, at)
+        previous_version_, at = wire.long_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(request_id_, author_, workflow_id_, version_, previous_version_, at_ms_)
+        return value, at
+
+
+class VersionPushed(Contract, frozen=True, gc=False):
+    """A workflow has a new version."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.VersionPushed"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.VersionPushed","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"version","type":"long"},'
+        r'{"name":"definition","type":"string","doc":"The workflow as JSON, as it was pushed."},'
+        r'{"name":"metadata","type":"string","doc":"git_info and other keys of the request, as JSON."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A workflow has a new version'
+        r'."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x6220B9EDE8C6C003
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    workflow_id: str
+    version: int
+    # The workflow as JSON, as it was pushed.
+    definition: str
+    # git_info and other keys of the request, as JSON.
+    metadata: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.string(self.workflow_id),
+                wire.long(self.version),
+                wire.string(self.definition),
+                wire.string(self.metadata),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        version_, at = wire.long_at(data, at)
+        definition_, at = wire.string_at(data, at)
+        metadata_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(request_id_, author_, workflow_id_, version_, definition_, metadata_, at_ms_)
+        return value, at
+
+
+class WorkflowChangeType(StrEnum):
+    """What has changed about a workflow. OTHER is what a reader sees that does not know a later symbol."""
+
+    VERSION_PUSHED = "VERSION_PUSHED"
+    VERSION_ACTIVATED = "VERSION_ACTIVATED"
+    DEACTIVATED = "DEACTIVATED"
+    PROPERTIES_CHANGED = "PROPERTIES_CHANGED"
+    INSTANCE_UNBLOCKED = "INSTANCE_UNBLOCKED"
+    DELETED = "DELETED"
+    OTHER = "OTHER"
+
+
+_WORKFLOW_CHANGE_TYPE: Final = wire.Symbols(WorkflowChangeType)
+
+
+class WorkflowChange(Contract, frozen=True, gc=False):
+    """For others: a workflow has changed, and what it is now."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.WorkflowChange"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.WorkflowChange","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"sequence","type":"long","doc":"The number of the record among those of the workflow, from 1 and with'
+        r'out gaps."},'
+        r'{"name":"change","type":'
+        r'{"name":"kapelle.WorkflowChangeType","type":"enum","symbols":["VERSION_PUSHED","VERSION_ACTIVATED","DEACTIVAT'
+        r'ED","PROPERTIES_CHANGED","INSTANCE_UNBLOCKED","DELETED","OTHER"],"default":"OTHER","doc":"What has changed ab'
+        r'out a workflow. OTHER is what a reader sees that does not know a later symbol."}},'
+        r'{"name":"request_id","type":"string","doc":"Of whoever asked for the change."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"latest_version","type":"long","doc":"0 if there is none."},'
+        r'{"name":"active_version","type":["null","long"],"default":null,"doc":"Null if none is active."},'
+        r'{"name":"version","type":["null","long"],"default":null,"doc":"The version that was pushed, activated or deac'
+        r'tivated."},'
+        r'{"name":"definition","type":["null","string"],"default":null,"doc":"The pushed version, as JSON. Null in all '
+        r'other changes, and in the topic of current states."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"The instance that was unblocked."},'
+        r'{"name":"owner","type":"string"},'
+        r'{"name":"run_strategy","type":'
+        r'{"name":"kapelle.RunStrategyRule","type":"enum","symbols":["SEQUENTIAL","STRICT_SEQUENTIAL","FIRST_ONLY","LAS'
+        r'T_ONLY","PARALLEL","SERIAL_LATEST_ONLY","OTHER"],"default":"OTHER","doc":"What becomes of an instance while o'
+        r'thers run. OTHER is what a reader sees that does not know a later symbol."}},'
+        r'{"name":"workflow_concurrency","type":"int","doc":"How many instances may run at a time."},'
+        r'{"name":"step_concurrency","type":["null","int"],"default":null,"doc":"How many steps may run at a time, if t'
+        r'hat was set."},'
+        r'{"name":"description","type":["null","string"],"default":null},'
+        r'{"name":"tags","type":{"type":"array","items":"string"},"doc":"Their names."},'
+        r'{"name":"is_deleted","type":"boolean"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened."},'
+        r'{"name":"source_topic","type":"string","doc":"Where the event stands that this was made from."},'
+        r'{"name":"source_partition","type":"int"},'
+        r'{"name":"source_offset","type":"long"}],"doc":"For others: a workflow has changed, and what it is now."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xCAFF4CD890319716
+
+    workflow_id: str
+    # The number of the record among those of the workflow, from 1 and without gaps.
+    sequence: int
+    change: WorkflowChangeType
+    # Of whoever asked for the change.
+    request_id: str
+    # Who asked.
+    author: str
+    # 0 if there is none.
+    latest_version: int
+    owner: str
+    run_strategy: RunStrategyRule
+    # How many instances may run at a time.
+    workflow_concurrency: int
+    # Their names.
+    tags: tuple[str, ...]
+    is_deleted: bool
+    # When it happened.
+    at_ms: int
+    # Where the event stands that this was made from.
+    source_topic: str
+    source_partition: int
+    source_offset: int
+    # Null if none is active.
+    active_version: int | None = None
+    # The version that was pushed, activated or deactivated.
+    version: int | None = None
+    # The pushed version, as JSON. Null in all other changes, and in the topic of current states.
+    definition: str | None = None
+    # The instance that was unblocked.
+    instance_id: int | None = None
+    # How many steps may run at a time, if that was set.
+    step_concurrency: int | None = None
+    description: str | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.workflow_id),
+                wire.long(self.sequence),
+                _WORKFLOW_CHANGE_TYPE.put(self.change),
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.long(self.latest_version),
+                wire.nullable(self.active_version, wire.long),
+                wire.nullable(self.version, wire.long),
+                wire.nullable(self.definition, wire.string),
+                wire.nullable(self.instance_id, wire.long),
+                wire.string(self.owner),
+                _RUN_STRATEGY_RULE.put(self.run_strategy),
+                wire.integer(self.workflow_concurrency),
+                wire.nullable(self.step_concurrency, wire.integer),
+                wire.nullable(self.description, wire.string),
+                wire.array(self.tags, wire.string),
+                wire.boolean(self.is_deleted),
+                wire.long(self.at_ms),
+                wire.string(self.source_topic),
+                wire.integer(self.source_partition),
+                wire.long(self.source_offset),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        workflow_id_, at = wire.string_at(data, at)
+        sequence_, at = wire.long_at(data, at)
+        change_, at = _WORKFLOW_CHANGE_TYPE.at(data, at)
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        latest_version_, at = wire.long_at(data, at)
+        active_version_, at = wire.nullable_at(data, at, wire.long_at)
+        version_, at = wire.nullable_at(data, at, wire.long_at)
+        definition_, at = wire.nullable_at(data, at, wire.string_at)
+        instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        owner_, at = wire.string_at(data, at)
+        run_strategy_, at = _RUN_STRATEGY_RULE.at(data, at)
+        workflow_concurrency_, at = wire.integer_at(data, at)
+        step_concurrency_, at = wire.nullable_at(data, at, wire.integer_at)
+        description_, at = wire.nullable_at(data, at, wire.string_at)
+        tags_, at = wire.array_at(data, at, wire.string_at)
+        is_deleted_, at = wire.boolean_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        source_topic_, at = wire.string_at(data, at)
+        source_partition_, at = wire.integer_at(data, at)
+        source_offset_, at = wire.long_at(data, at)
+        value = cls(
+            workflow_id_,
+            sequence_,
+            change_,
+            request_id_,
+            author_,
+            latest_version_,
+            owner_,
+            run_strategy_,
+            workflow_concurrency_,
+            tags_,
+            is_deleted_,
+            at_ms_,
+            source_topic_,
+            source_partition_,
+            source_offset_,
+            active_version_,
+            version_,
+            definition_,
+            instance_id_,
+            step_concurrency_,
+            description_,
+        )
+        return value, at
+
+
+class WorkflowDeactivated(Contract, frozen=True, gc=False):
+    """No version is active now."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.WorkflowDeactivated"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.WorkflowDeactivated","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"previous_version","type":"long"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"No version is active now."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x516E03385DCD2493
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    workflow_id: str
+    previous_version: int
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.string(self.workflow_id),
+                wire.long(self.previous_version),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        previous_version_, at = wire.long_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(request_id_, author_, workflow_id_, previous_version_, at_ms_)
+        return value, at
+
+
+class WorkflowDeleted(Contract, frozen=True, gc=False):
+    """The workflow is gone. Instances of a later workflow of this id go on counting."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.WorkflowDeleted"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.WorkflowDeleted","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The workflow is gone. Instan'
+        r'ces of a later workflow of this id go on counting."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x51D85C75B997F8E7
+
+    # Made by whoever asks. The same id twice is the same request.
+    request_id: str
+    # Who asked.
+    author: str
+    workflow_id: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.string(self.request_id),
+                wire.string(self.author),
+                wire.string(self.workflow_id),
+                wire.long(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        request_id_, at = wire.string_at(data, at)
+        author_, at = wire.string_at(data, at)
+        workflow_id_, at = wire.string_at(data, at)
+        at_ms_, at = wire.long_at(data, at)
+        value = cls(request_id_, author_, workflow_id_, at_ms_)
+        return value, at
+
+
 __all__ = [
+    "ActOnStep",
+    "Action",
+    "ActionTaken",
+    "ActivateVersion",
+    "AnnounceSignal",
+    "AwaitEnded",
+    "AwaitSignal",
+    "CancelTask",
+    "ChangeProperties",
+    "CommandRefused",
+    "CommandSettled",
+    "ContinueMatching",
+    "ContinueRun",
+    "Criticality",
+    "DeactivateWorkflow",
     "DeadLetter",
+    "DeleteWorkflow",
+    "DependenciesSet",
+    "DependencyMatched",
+    "DropKept",
+    "EndDisplaced",
+    "EndQueuedRun",
+    "FiringSkipped",
+    "ForgetAwait",
     "Header",
+    "InitiatorType",
+    "InstanceCreated",
+    "InstanceEnded",
+    "InstanceLaunched",
+    "InstanceStatus",
+    "InstanceStatusChange",
+    "InstanceUnblocked",
+    "JoinedSignal",
+    "KeptDropped",
+    "LaunchQueued",
+    "LeaseRenewed",
+    "LoopEnded",
+    "LoopEntered",
+    "MatchDependency",
+    "OfferSignal",
+    "PropertiesChanged",
+    "PushVersion",
+    "QueueDisplaced",
+    "QueueRun",
+    "RecordRunEnd",
+    "Refusal",
+    "RemoveTrigger",
+    "Report",
+    "ReportRefused",
+    "ReportTask",
+    "RestartPolicy",
+    "RestartRequested",
+    "RestartRun",
+    "RunEnded",
+    "RunStarted",
+    "RunStrategyRule",
+    "SetTrigger",
+    "SignalAccepted",
+    "SignalDuplicated",
+    "SignalExpired",
+    "SignalKept",
+    "SignalOffered",
+    "SignalPassedOver",
+    "SignalTooLate",
+    "SignalVerdict",
     "Stage",
+    "Start",
+    "StartDuplicated",
+    "StartInstances",
+    "StartRun",
+    "StepAwaits",
+    "StepChanged",
+    "StepLogged",
+    "StepStatus",
+    "StepStatusChange",
+    "SubscribeTrigger",
+    "TagWorkflow",
+    "Task",
+    "TerminateInstance",
+    "TerminateInstances",
+    "TerminateRun",
+    "TerminationProgressed",
+    "TerminationRequested",
+    "TriggerFired",
+    "TriggerRemoved",
+    "TriggerSet",
+    "TriggerSubscribed",
+    "TriggerUnsubscribed",
+    "TriggersArmed",
+    "UnblockInstances",
+    "UnsubscribeTrigger",
+    "UntagWorkflow",
+    "Verdict",
+    "VersionActivated",
+    "VersionPushed",
+    "WorkflowChange",
+    "WorkflowChangeType",
+    "WorkflowDeactivated",
+    "WorkflowDeleted",
 ]

@@ -28,7 +28,6 @@ _PRIMITIVES: Final[Mapping[str, tuple[str, str]]] = {
     "boolean": ("bool", "boolean"),
     "int": ("int", "integer"),
     "long": ("int", "long"),
-    "float": ("float", "single"),
     "double": ("float", "double"),
     "bytes": ("bytes", "binary"),
     "string": ("str", "string"),
@@ -242,7 +241,6 @@ def _quoted_bytes(plain: str) -> str:
 _SCALARS: Final[Mapping[str, Callable[[Any], str]]] = {
     "bytes": _quoted_bytes,
     "string": _quoted,
-    "float": lambda plain: repr(float(plain)),
     "double": lambda plain: repr(float(plain)),
 }
 

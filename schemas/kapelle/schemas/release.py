@@ -1,6 +1,6 @@
 """Release the contracts that have changed: their schemas, and golden bytes that must be readable from then on.
 
-python -m kapelle.schemas.release SOURCE_DIR --released DIR
+python -m kapelle.schemas.release SOURCE_DIR --released DIR [--only NAME ...]
 
 The golden bytes are written by fastavro, so they also prove that we read what others write.
 """
@@ -9,7 +9,7 @@ import argparse
 import io
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
@@ -46,12 +46,11 @@ _SCALARS: Final[dict[str, tuple[Any, Callable[[str], Any]]]] = {
 }
 
 
-def release(source: Path, released: Path) -> list[str]:
-    """Write what is new, and tell it. Nothing is written when a change is incompatible."""
+def release(source: Path, released: Path, only: Collection[str] = ()) -> list[str]:
+    """Write what is new, of all contracts or only of these, and tell it."""
     known = {name: [v.fingerprint for v in versions] for name, versions in read_released(released).items()}
-    new = [
-        of for of in read_sources(source) if isinstance(of, Record) and fingerprint(of) not in known.get(of.name, [])
-    ]
+    wanted = [of for of in read_sources(source) if isinstance(of, Record) and (not only or of.name in only)]
+    new = [of for of in wanted if fingerprint(of) not in known.get(of.name, [])]
     for of in new:
         _write(of, released / of.name, len(known.get(of.name, [])) + 1)
     return [f"{of.name} {len(known.get(of.name, [])) + 1}" for of in new]
@@ -100,10 +99,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m kapelle.schemas.release", description=__doc__)
     parser.add_argument("source", type=Path, help="directory of .avsc files")
     parser.add_argument("--released", type=Path, required=True, help="directory of released schemas")
+    parser.add_argument("--only", nargs="+", default=(), metavar="NAME", help="full names of the contracts to release")
     options = parser.parse_args(arguments)
     try:
         broken = violations(options.source, options.released)
-        done = [] if broken else release(options.source, options.released)
+        done = [] if broken else release(options.source, options.released, options.only)
     except SchemaError as error:
         sys.stderr.write(f"{error}\n")
         return 2

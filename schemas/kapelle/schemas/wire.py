@@ -81,11 +81,9 @@ def binary(value: bytes) -> bytes:
 boolean: Final[Write[bool]] = {False: b"\x00", True: b"\x01"}.__getitem__
 
 
-def single(value: float) -> bytes:
-    return _FLOAT.pack(value)
-
-
 def double(value: float) -> bytes:
+    if value.__class__ is not float:  # an int would fit, but it would be read back as a float
+        raise TypeError(value)
     return _DOUBLE.pack(value)
 
 

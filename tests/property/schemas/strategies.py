@@ -15,14 +15,13 @@ from kapelle.schemas.parsing import parse
 Schema = Any
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
-SCALARS = ("boolean", "int", "long", "float", "double", "bytes", "string")
+SCALARS = ("boolean", "int", "long", "double", "bytes", "string")
 SYMBOLS = ("CALM", "LOUD", "WILD", "GONE")
 
 _DEFAULTS: dict[str, Any] = {
     "boolean": True,
     "int": -3,
     "long": 2**40,
-    "float": 0.5,
     "double": -0.25,
     "bytes": "\u00ff",
     "string": "für",
@@ -32,7 +31,6 @@ _VALUES: dict[str, st.SearchStrategy[Any]] = {
     "boolean": st.booleans(),
     "int": st.integers(-(2**31), 2**31 - 1),
     "long": st.integers(-(2**63), 2**63 - 1) | st.integers(-70, 9000),
-    "float": st.floats(width=32, allow_nan=False),
     "double": st.floats(allow_nan=False),
     "bytes": st.binary(max_size=70),
     "string": st.text(max_size=70),

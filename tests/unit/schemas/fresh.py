@@ -58,7 +58,6 @@ ALL = record(
     field("flag", "boolean"),
     field("small", "int"),
     field("large", "long"),
-    field("half", "float"),
     field("whole", "double"),
     field("raw", "bytes"),
     field("text", "string", doc='It\'s a "text" with a doc that is so long that the generator has to wrap it, ' * 2),

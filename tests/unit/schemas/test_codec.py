@@ -280,13 +280,13 @@ def test_a_value_of_another_kind_is_refused(kind: str, value: Any, expected: str
         Codec(Catalog.of(contract)).encode(contract(value))
 
 
-def test_floats_that_do_not_fit_are_refused() -> None:
-    contract = contract_of(record("One", field("x", "float")))
-    codec = Codec(Catalog.of(contract))
+@pytest.mark.parametrize("value", [3, True, "1.0", None])
+def test_only_floats_are_doubles(value: Any) -> None:
+    """An int would be read back as a float, and what was decided would differ from what history says."""
+    contract = contract_of(record("One", field("x", "double")))
 
-    for value in (1e39, "1.0", None):
-        with pytest.raises(NotEncodable, match="a float of 32 bits"):
-            codec.encode(contract(value))
+    with pytest.raises(NotEncodable, match="a float"):
+        Codec(Catalog.of(contract)).encode(contract(value))
 
 
 def test_a_type_outside_of_the_catalog_is_refused(codec: Codec) -> None:

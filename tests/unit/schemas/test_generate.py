@@ -133,6 +133,8 @@ def test_a_type_of_another_file_is_one_class() -> None:
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("fixed", record("R", field("x", {"type": "fixed", "name": "F", "size": 4})), "fixed"),
+    ("float of 32 bits", record("R", field("x", "float")), "use double"),
+    ("float within", record("R", field("x", {"type": "array", "items": ["null", "float"]})), "use double"),
     ("wide union", record("R", field("x", ["null", "int", "string"])), "unions are of null and one other type"),
     ("bare null", record("R", field("x", "null")), "null only in a union"),
     ("decimal", record("R", field("x", {"type": "bytes", "logicalType": "decimal"})), "no logical type but"),

@@ -43,6 +43,14 @@ def test_the_first_release_has_a_schema_and_golden_bytes(
     assert capsys.readouterr().out == "fresh.Word 1\n"
 
 
+def test_only_what_is_named_is_released(source: Path, released: Path) -> None:
+    write_sources(source, SHARED)
+
+    assert release.main([str(source), "--released", str(released), "--only", "fresh.Shared"]) == 0
+
+    assert [folder.name for folder in released.iterdir()] == ["fresh.Shared"]
+
+
 def test_releasing_again_changes_nothing(source: Path, released: Path) -> None:
     run_release(source, released)
     before = {file: file.read_bytes() for file in released.glob("*/*")}
