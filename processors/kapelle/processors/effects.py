@@ -21,4 +21,10 @@ class Send(msgspec.Struct, frozen=True, gc=False):
     value: Any
 
 
-Effect = Emit | Send
+class SetAside(msgspec.Struct, frozen=True, gc=False):
+    """The message cannot be understood: it becomes a dead letter, with its coordinates and this reason."""
+
+    reason: str
+
+
+Effect = Emit | Send | SetAside

@@ -22,6 +22,16 @@ class Message(msgspec.Struct, Generic[V], frozen=True, gc=False):
     headers: Sequence[tuple[str, bytes]] = ()
 
 
+class Foreign(msgspec.Struct, frozen=True, gc=False):
+    """The value of a message from a stream that takes records of any form: one that is not ours, as it was read."""
+
+    value: bytes | None
+    key: bytes | None
+    topic: str
+    partition: int
+    offset: int
+
+
 class TimerDue(msgspec.Struct, frozen=True, gc=False):
     """The value of the message that a processor gets when one of its timers has come due."""
 

@@ -47,6 +47,8 @@ class Processor(Generic[S]):
         self.outputs = tuple(outputs)
         self.deciders: dict[type[Any], Decide[Any, S]] = {}
         self.appliers: dict[type[Any], Apply[Any, S]] = {}
+        self.ignored: set[type[Any]] = set()
+        self.is_patient = False  # nobody inside waits for it: its records may be folded in a few large turns
 
     def decides(self, contract: type[V]) -> Callable[[Decide[V, S]], Decide[V, S]]:
         """Register what is decided on messages of this type."""
@@ -67,6 +69,11 @@ class Processor(Generic[S]):
             return apply
 
         return register
+
+    def ignores(self, contract: type[Any]) -> None:
+        """Decide nothing on messages of this type. Where their first bytes tell what they are, the rest is not read."""
+        self.decides(contract)(_nothing)
+        self.ignored.add(contract)
 
     def timer_due(self, decide: Decide[TimerDue, S]) -> Decide[TimerDue, S]:
         """Register what is decided when a timer comes due."""
@@ -91,6 +98,10 @@ class Processor(Generic[S]):
     def _refuse_second(self, handlers: dict[type[Any], Any], contract: type[Any], kind: str) -> None:
         if contract in handlers:
             raise BadDeclaration(f"Expected one {kind} for {contract.__name__} in {self.name!r}, but found a second")
+
+
+def _nothing(_: Message[Any], __: Tables, ___: int) -> Iterable[Effect]:
+    return ()
 
 
 def _names(types: set[type[Any]]) -> str:

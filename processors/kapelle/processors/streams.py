@@ -20,12 +20,15 @@ class Stream(msgspec.Struct, frozen=True):
     """A stream of records of known types, partitioned by key.
 
     `partitions` is None for the topology's default; a processor's inputs must agree (they are co-partitioned).
+    `public` is for streams that others read: their records are whole CloudEvents. Those between our own processors
+    carry an id and the trace; what else a CloudEvent would say, the record says by itself.
     """
 
     name: str
     contracts: tuple[type[Any], ...]
     keep: Keep = Keep.A_WEEK
     partitions: int | None = None
+    public: bool = False
 
     def __hash__(self) -> int:
         return hash(self.name)

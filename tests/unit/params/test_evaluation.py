@@ -267,6 +267,8 @@ def test_empty_arrays_keep_their_type_in_expressions() -> None:
         ("LONG", 5, "p > 0 && p < 10"),
         ("STRING", "abc", "value.startsWith('a')"),
         ("STRING_ARRAY", ["a"], "value.length > 0"),
+        ("LONG_ARRAY", [1, 2, 3], "param!=null && param.size() > 2"),
+        ("STRING_MAP", {"a": "b"}, "param.size() == 1"),
         ("LONG", 5, "@Min(0)"),
         ("LONG", 5, "@Max(5)"),
         ("STRING", "a", "@NotEmpty"),
@@ -284,6 +286,7 @@ def test_a_value_that_satisfies_its_validator_is_taken(kind: str, value: Any, va
     [
         ("LONG", -5, "value > 0"),
         ("STRING", "abc", "value.length() > 3"),
+        ("STRING_ARRAY", ["a", "b"], "param!=null && param.size() > 2"),
         ("LONG", -1, "@Min(0)"),
         ("LONG", 6, "@Max(5)"),
         ("STRING", "", "@NotEmpty"),

@@ -25,6 +25,7 @@ from kapelle.processors.params.errors import (
 )
 from kapelle.processors.params.evaluation import Context, Evaluated, evaluate
 from kapelle.processors.params.interpolation import interpolated, references
+from kapelle.processors.params.language import SEL
 from kapelle.processors.params.layers import STEP, WORKFLOW_RESTART, WORKFLOW_START, Layer, injected, merged
 from kapelle.processors.params.merge import Stage, merge
 from kapelle.processors.params.names import RESERVED_NAMES, check_run_params
@@ -37,6 +38,7 @@ from kapelle.processors.params.validators import check_validator
 __all__ = [
     "DRY_RUN_DEFAULTS",
     "RESERVED_NAMES",
+    "SEL",
     "STEP",
     "STEP_DEFAULTS",
     "TYPE_DEFAULTS",

@@ -13,8 +13,8 @@ LONG_MAX: Final = 2**63 - 1
 UNITS_MS: Final = {
     **dict.fromkeys(("d", "day", "days"), DAY_MS),
     **dict.fromkeys(("h", "hour", "hours"), 3_600_000),
-    **dict.fromkeys(("min", "minute", "minutes"), 60_000),
-    **dict.fromkeys(("s", "sec", "second", "seconds"), 1000),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), 60_000),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1000),
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1),
 }
 _PART = re.compile(rf"(\d{{1,18}})\s*({'|'.join(sorted(UNITS_MS, key=len, reverse=True))})(?![a-z])", re.IGNORECASE)

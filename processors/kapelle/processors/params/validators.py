@@ -1,6 +1,7 @@
 """Validators: a SEL expression over the value that must be true, or one of the annotations that templates use.
 
-In the expression the value is called `value`, and also by the parameter's own name. Other names are refused.
+In the expression the value is called `value`, `param` as in Maestro's own definitions, and by the parameter's own name.
+Other names are refused: a validator that nobody can check would be a promise that is not kept.
 """
 
 import re
@@ -13,6 +14,7 @@ from kapelle.processors.params.errors import BadDefinition, EvaluationFailed, Va
 from kapelle.processors.params.types import ParamType, ParamValue
 from kapelle.processors.sel import Sel, SelError, TypeMismatch
 
+NAMES: Final = ("value", "param")  # of the value, besides the parameter's own
 _ANNOTATION = re.compile(r"@(\w+)(?:\(\s*(-?\d{1,18}(?:\.\d{1,18})?)?\s*\))?")
 
 
@@ -76,8 +78,9 @@ def _program_names(name: str, text: str, sel: Sel) -> tuple[str, ...]:
     except SelError as error:
         raise EvaluationFailed(name, error) from error
     last = name.rpartition(".")[2]
-    if unknown := [other for other in names if other not in ("value", last)]:
-        raise BadDefinition(name, f"its validator refers to {unknown[0]!r}, and may only refer to 'value' and {last!r}")
+    if unknown := [other for other in names if other not in (*NAMES, last)]:
+        allowed = f"{', '.join(map(repr, NAMES))} and {last!r}"
+        raise BadDefinition(name, f"its validator refers to {unknown[0]!r}, and may only refer to {allowed}")
     return names
 
 

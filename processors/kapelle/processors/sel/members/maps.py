@@ -1,4 +1,4 @@
-"""Members of Map. Keys are strings; an entry may be a variable's `Cell`, which is looked through."""
+"""Members of Map, and the one of arrays. Keys are strings; an entry may be a variable's `Cell`, looked through."""
 
 from kapelle.processors.sel.limits import Frame, Value
 from kapelle.processors.sel.members.member import ANY, STRING, Table, member
@@ -36,4 +36,5 @@ METHODS: Table = {
     "put": member(put, (STRING, ANY)),
     "getOrDefault": member(_get_or_default, (STRING, ANY)),
 }
+ARRAY_METHODS: Table = {"size": member(lambda _, array: len(array))}  # as what Arrays.asList makes of it
 NEW: Table = dict.fromkeys(("Map", "HashMap", "LinkedHashMap"), member(_new))

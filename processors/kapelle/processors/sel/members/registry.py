@@ -17,7 +17,7 @@ METHODS: dict[type, Table] = {
     float: numbers.DOUBLE_METHODS,
     bool: numbers.BOOLEAN_METHODS,
     dict: maps.METHODS,
-    **{array: {} for array in ARRAYS.values()},
+    **dict.fromkeys(ARRAYS.values(), maps.ARRAY_METHODS),
     DateTime: times.MOMENT_METHODS,
     Zone: times.ZONE_METHODS,
     Formatter: times.FORMATTER_METHODS,

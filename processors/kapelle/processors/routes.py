@@ -1,0 +1,146 @@
+"""Which streams join the processors of the engine, and by which keys.
+
+    signals ─▶ intake ─▶ signals ─▶ triggers ─▶ workflows ─▶ runs ─▶ tasks ─▶ workers
+       (name)            ▲  (workflow, trigger)  (workflow)  (instance)         │
+                         └── announced ────────── ended ◀─────┘  ▲  reports ────┘
+
+What comes from outside and what processors send each other are different streams, `….commands` and `….internal`. People
+and workers write the first; the second is written by members alone, and most of it is delivered within a cycle.
+"""
+
+from typing import Final
+
+from kapelle.processors.messages import Foreign
+from kapelle.processors.streams import Keep, Stream
+from kapelle.schemas import contracts as c
+
+WORKFLOW_COMMANDS: Final = Stream(
+    "workflows.commands",
+    (
+        c.PushVersion,
+        c.ActivateVersion,
+        c.DeactivateWorkflow,
+        c.ChangeProperties,
+        c.TagWorkflow,
+        c.UntagWorkflow,
+        c.DeleteWorkflow,
+        c.StartInstances,
+        c.TerminateInstance,
+        c.TerminateInstances,
+        c.UnblockInstances,
+    ),
+)
+WORKFLOW_INTERNAL: Final = Stream(
+    "workflows.internal",
+    (
+        c.StartInstances,
+        c.QueueRun,
+        c.RecordRunEnd,
+        c.LaunchQueued,
+        c.EndDisplaced,
+        c.TerminateInstances,
+        c.UnblockInstances,
+    ),
+)
+WORKFLOW_EVENTS: Final = Stream(
+    "workflows.events",
+    (
+        c.VersionPushed,
+        c.VersionActivated,
+        c.TriggersArmed,
+        c.WorkflowDeactivated,
+        c.PropertiesChanged,
+        c.WorkflowDeleted,
+        c.InstanceCreated,
+        c.StartDuplicated,
+        c.InstanceLaunched,
+        c.QueueDisplaced,
+        c.TerminationRequested,
+        c.TerminationProgressed,
+        c.InstanceEnded,
+        c.InstanceUnblocked,
+        c.CommandSettled,
+        c.CommandRefused,
+    ),
+    Keep.FOR_EVER,
+)
+RUN_COMMANDS: Final = Stream("runs.commands", (c.ActOnStep, c.RestartRun, c.ReportTask))
+RUN_INTERNAL: Final = Stream(
+    "runs.internal", (c.StartRun, c.EndQueuedRun, c.TerminateRun, c.MatchDependency, c.ContinueRun)
+)
+RUN_EVENTS: Final = Stream(
+    "runs.events",
+    (
+        c.RunStarted,
+        c.StepChanged,
+        c.LoopEntered,
+        c.LoopEnded,
+        c.LeaseRenewed,
+        c.StepLogged,
+        c.DependenciesSet,
+        c.DependencyMatched,
+        c.ReportRefused,
+        c.ActionTaken,
+        c.RestartRequested,
+        c.RunEnded,
+        c.CommandSettled,
+        c.CommandRefused,
+    ),
+    Keep.FOR_EVER,
+)
+TASKS: Final = Stream("tasks", (c.Task,))
+CANCELLATIONS: Final = Stream("tasks.cancellations", (c.CancelTask,))
+
+
+SIGNALS: Final = Stream("signals", (c.AnnounceSignal, Foreign))
+INTAKE_EVENTS: Final = Stream("intake.events", (), Keep.FOR_EVER)  # there are none: intake remembers nothing
+SIGNAL_COMMANDS: Final = Stream("signals.commands", (c.AnnounceSignal,))
+SIGNAL_INTERNAL: Final = Stream(
+    "signals.internal",
+    (c.AnnounceSignal, c.SubscribeTrigger, c.UnsubscribeTrigger, c.AwaitSignal, c.ForgetAwait, c.ContinueMatching),
+)
+SIGNAL_EVENTS: Final = Stream(
+    "signals.events",
+    (
+        c.SignalAccepted,
+        c.SignalDuplicated,
+        c.SignalTooLate,
+        c.SignalOffered,
+        c.TriggerSubscribed,
+        c.TriggerUnsubscribed,
+        c.StepAwaits,
+        c.AwaitEnded,
+    ),
+    Keep.FOR_EVER,
+)
+TRIGGER_COMMANDS: Final = Stream("triggers.commands", (c.SetTrigger, c.RemoveTrigger, c.DropKept, c.OfferSignal))
+TRIGGER_EVENTS: Final = Stream(
+    "triggers.events",
+    (
+        c.TriggerSet,
+        c.TriggerRemoved,
+        c.KeptDropped,
+        c.SignalKept,
+        c.SignalPassedOver,
+        c.SignalExpired,
+        c.TriggerFired,
+        c.FiringSkipped,
+    ),
+    Keep.FOR_EVER,
+)
+
+
+def trigger_key(workflow_id: str, trigger_id: str) -> str:
+    """The key of a trigger."""
+    return f"{workflow_id}/{trigger_id}"
+
+
+def run_key(workflow_id: str, instance_id: int) -> str:
+    """The key of an instance. A workflow id holds no slash, so it can be taken apart again."""
+    return f"{workflow_id}/{instance_id}"
+
+
+def ids_of(key: str) -> tuple[str, int]:
+    """The workflow id and the instance id of a key."""
+    workflow_id, _, number = key.rpartition("/")
+    return workflow_id, int(number)
