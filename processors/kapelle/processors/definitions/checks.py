@@ -1,0 +1,141 @@
+"""What must hold between the parts of a definition, once each of them has been read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from kapelle.processors.definitions.dry_run import DryRun
+from kapelle.processors.definitions.graph import check_successors, checked_graph
+from kapelle.processors.definitions.limits import NESTING_MAX, STEPS_MAX
+from kapelle.processors.definitions.models import Step, StepKind, Workflow
+from kapelle.processors.definitions.numbers import check_step_numbers, check_timeout
+from kapelle.processors.definitions.problems import Report, at
+from kapelle.processors.definitions.reading import Reader
+from kapelle.processors.definitions.texts import Texts
+from kapelle.processors.definitions.triggers import check_step_signals, check_triggers
+from kapelle.processors.params import ParamType
+
+LOOPS: Final = (StepKind.FOREACH, StepKind.WHILE)
+LOOP_PARAMS: Final = "loop_params"
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """A step with the place that it was written at, and the loops around it from outside in."""
+
+    step: Step
+    path: str
+    around: tuple[Step, ...]
+
+
+def placed(steps: tuple[Step, ...], path: str, around: tuple[Step, ...] = ()) -> Iterator[Placed]:
+    """All steps, those of inner blocks included, in the order in which they are written."""
+    for index, step in enumerate(steps):
+        here = f"{path}[{index}].{step.kind}"
+        yield Placed(step, here, around)
+        yield from placed(step.steps, at(here, "steps"), (*around, step))
+
+
+def check(workflow: Workflow, reader: Reader, path: str = "workflow") -> None:
+    """Report everything that is wrong with what was read."""
+    report = reader.report
+    steps = list(placed(workflow.steps, at(path, "steps")))
+    _check_counts(steps, at(path, "steps"), report)
+    if reader.is_whole and len(steps) <= STEPS_MAX:
+        _check_ids(steps, report)
+        _check_blocks(workflow.steps, at(path, "steps"), report)
+        _check_claims(steps, reader)
+    _check_loops(steps, report)
+    texts = Texts(report, count=sum(len(one.step.params) for one in steps) + len(workflow.params))
+    _check_texts(workflow, steps, path=path, texts=texts)
+    check_triggers(workflow, path, texts=texts, report=report)
+    run = DryRun(workflow, at(path, "params"), texts=texts, reader=reader)
+    check_timeout(workflow.timeout, at(path, "timeout"), known=run.known(()), report=report)
+    for one in steps:
+        run.check_step(one.step, one.path)
+        check_step_numbers(one.step, one.path, known=run.known(one.around), report=report)
+        check_step_signals(one.step, one.path, report=report)
+
+
+def _check_counts(steps: list[Placed], path: str, report: Report) -> None:
+    is_read = not report.has(path) and not report.has(path.rpartition(".")[0])
+    if is_read and not 1 <= len(steps) <= STEPS_MAX:
+        report.note(path, f"{len(steps)}", f"from 1 to {STEPS_MAX} steps, those of inner blocks included")
+    for one in steps:
+        if len(one.around) == NESTING_MAX:
+            report.note(one.path, f"a step {NESTING_MAX + 1} deep", f"blocks that nest at most {NESTING_MAX} deep")
+        if one.step.kind in LOOPS and not one.step.steps and not report.has(at(one.path, "steps")):
+            report.note(at(one.path, "steps"), "no steps", "at least one step")
+
+
+def _check_ids(steps: list[Placed], report: Report) -> None:
+    first: dict[str, str] = {}
+    for one in steps:
+        before = first.setdefault(one.step.id, one.path)
+        if before != one.path:
+            report.add(at(one.path, "id"), one.step.id, f"an id that no other step has, and {before} has this one")
+
+
+def _check_blocks(steps: tuple[Step, ...], path: str, report: Report) -> None:
+    """Look at the graph of each block whose successors all exist."""
+    found = Report()
+    check_successors(steps, path, found)
+    if not found.problems and len({step.id for step in steps}) == len(steps):
+        checked_graph(steps, path, found)
+    for problem in found.problems:
+        report.note(problem.path, problem.value, problem.expected)
+    for index, step in enumerate(steps):
+        _check_blocks(step.steps, f"{path}[{index}].{step.kind}.steps", report)
+
+
+def _check_claims(steps: list[Placed], reader: Reader) -> None:
+    """Predecessors may be written, and are then what the successors of the others say."""
+    before: dict[str, list[str]] = {one.step.id: [] for one in steps}
+    for one in steps:
+        for name in one.step.successors:
+            before.get(name, []).append(one.step.id)
+    for path, step_id, claimed in reader.claims:
+        computed = before[step_id]
+        if sorted(claimed) != sorted(computed):
+            names = ", ".join(repr(name) for name in computed) or "none"
+            reader.report.add(
+                path, claimed, f"what follows from the successors of the others ({names}), or no such key"
+            )
+
+
+def _check_loops(steps: list[Placed], report: Report) -> None:
+    """A loop in a loop must not hide the values of the outer one."""
+    for one in steps:
+        if one.step.kind not in LOOPS:
+            continue
+        taken = {name: outer.id for outer in one.around for name in _loop_names(outer)}
+        for name in _loop_names(one.step):
+            if name in taken:
+                where = at(at(at(one.path, "params"), LOOP_PARAMS), f"value.{name}")
+                report.add(where, name, f"a name that the loop around it, {taken[name]!r}, does not use")
+
+
+def _loop_names(step: Step) -> Mapping[str, object]:
+    params = step.params.get(LOOP_PARAMS)
+    if params is None or params.type is not ParamType.MAP or not isinstance(params.value, dict):
+        return {}
+    return params.value
+
+
+def _check_texts(workflow: Workflow, steps: list[Placed], *, path: str, texts: Texts) -> None:
+    """Compile everything that is written in SEL."""
+    texts.params(workflow.params, at(path, "params"))
+    for one in steps:
+        texts.params(one.step.params, at(one.path, "params"))
+        for name, condition in one.step.successors.items():
+            texts.condition(condition, at(at(at(one.path, "transition"), "successors"), name))
+        if one.step.condition is not None:
+            texts.condition(one.step.condition, at(one.path, "condition"))
+        for index, dependency in enumerate(one.step.signal_dependencies):
+            here = at(at(at(one.path, "signal_dependencies"), index), "match_params")
+            for name, match in dependency.match_params.items():
+                texts.params({"param": match.param}, at(here, name))
+        for index, output in enumerate(one.step.signal_outputs):
+            texts.params(output.params, at(at(at(one.path, "signal_outputs"), index), "params"))

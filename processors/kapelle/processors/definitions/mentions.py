@@ -1,0 +1,54 @@
+"""Which texts a definition of a parameter holds, and which other parameters they mention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kapelle.processors.params import Definition, ParamType, references
+from kapelle.processors.sel import Program, Sel, SelError
+
+
+def names_in(definition: Definition, sel: Sel) -> Iterator[str]:
+    """All parameters that it cannot do without."""
+    for program in programs_in(definition, sel):
+        yield from program.names
+    for value in _literals(definition):
+        for text in _texts(value):
+            yield from references(text)
+
+
+def programs_in(definition: Definition, sel: Sel) -> Iterator[Program]:
+    """Its expressions, as far as they can be compiled."""
+    for text in expressions_in(definition):
+        try:
+            yield sel.program(text)
+        except SelError:
+            continue  # it is reported as an expression that cannot be compiled
+
+
+def expressions_in(definition: Definition) -> Iterator[str]:
+    """Its own expression, and those of the parameters inside it."""
+    if definition.expression is not None:
+        yield definition.expression
+    elif definition.type is ParamType.MAP:
+        for inner in definition.value.values():
+            yield from expressions_in(inner)
+
+
+def _literals(definition: Definition) -> Iterator[Any]:
+    if definition.type is not ParamType.MAP:
+        yield definition.value
+    elif definition.expression is None:
+        for inner in definition.value.values():
+            yield from _literals(inner)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts of a literal in which parameters can stand."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from (text for pair in value.items() for text in pair)
+    elif isinstance(value, list):
+        yield from (item for item in value if isinstance(item, str))
