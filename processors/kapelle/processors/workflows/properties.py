@@ -1,0 +1,101 @@
+"""What can be changed without a new version: properties and tags, with the run strategy under guard."""
+
+import msgspec
+from msgspec.structs import replace
+
+from kapelle.processors.definitions import (
+    DefinitionRefused,
+    Properties,
+    PropertiesChange,
+    Tag,
+    TagNamespace,
+    merged_properties,
+    parse_tag,
+)
+from kapelle.processors.workflows.arming import arm
+from kapelle.processors.workflows.deciding import decides, is_repeated
+from kapelle.processors.workflows.launching import launch_queued
+from kapelle.processors.workflows.processor import WorkflowDraft
+from kapelle.processors.workflows.reading import counts_of, properties_of, strategy_of, there, workflow_of
+from kapelle.processors.workflows.refusals import Refused, badly_defined, not_found
+from kapelle.processors.workflows.strategies import refusal_of_switch
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import Refusal
+
+
+def change(
+    draft: WorkflowDraft,
+    command: c.PushVersion | c.ChangeProperties | c.TagWorkflow | c.UntagWorkflow,
+    *,
+    properties: Properties,
+    said: str,
+    now_ms: int,
+) -> None:
+    """Make these the properties, unless the run strategy cannot be switched now."""
+    before = strategy_of(draft.state, draft.key)
+    counts = counts_of(draft.state, draft.key)
+    if found := refusal_of_switch(before.rule, properties.run_strategy.rule, counts):
+        raise Refused(Refusal.PRECONDITION_FAILED, found)
+    draft.emit(
+        c.PropertiesChanged(
+            request_id=command.request_id,
+            author=command.author,
+            workflow_id=draft.key,
+            properties=properties.json(),
+            changes=said,
+            at_ms=now_ms,
+        )
+    )
+
+
+def _current(draft: WorkflowDraft) -> Properties:
+    workflow = workflow_of(draft.state, draft.key)
+    return there(properties_of(draft.state, draft.key, workflow), "properties", draft.key, workflow.snapshot)
+
+
+@decides(c.ChangeProperties)
+def change_properties(command: c.ChangeProperties, draft: WorkflowDraft, now_ms: int) -> None:
+    if is_repeated(command, draft, now_ms):
+        return
+    current = _current(draft)
+    try:
+        made = merged_properties(current, PropertiesChange.parse(command.changes), is_push=False)
+    except DefinitionRefused as error:
+        raise badly_defined("a change of properties", error) from None
+    change(draft, command, properties=made, said=command.changes, now_ms=now_ms)
+    arm(draft, now_ms)
+    launch_queued(draft, now_ms)
+
+
+@decides(c.TagWorkflow)
+def tag_workflow(command: c.TagWorkflow, draft: WorkflowDraft, now_ms: int) -> None:
+    if is_repeated(command, draft, now_ms):
+        return
+    current = _current(draft)
+    try:
+        tag = parse_tag(command.tag)
+    except DefinitionRefused as error:
+        raise badly_defined("a tag", error) from None
+    made = current.with_tag(_by_platform(tag, command.author, now_ms))
+    change(draft, command, properties=made, said=_said("add", command.tag), now_ms=now_ms)
+
+
+def _by_platform(tag: Tag, author: str, now_ms: int) -> Tag:
+    attributes = {**tag.attributes, "creator": author, "created_at": now_ms}
+    return replace(tag, namespace=TagNamespace.PLATFORM, attributes=attributes)
+
+
+@decides(c.UntagWorkflow)
+def untag_workflow(command: c.UntagWorkflow, draft: WorkflowDraft, now_ms: int) -> None:
+    if is_repeated(command, draft, now_ms):
+        return
+    current = _current(draft)
+    if command.tag_name not in {tag.name for tag in current.tags}:
+        raise not_found(f"Expected workflow {draft.key!r} to have the tag {command.tag_name!r}, but it has not")
+    made = current.without_tag(command.tag_name)
+    said = _said("remove", msgspec.json.encode(command.tag_name).decode())
+    change(draft, command, properties=made, said=said, now_ms=now_ms)
+
+
+def _said(verb: str, tag: str) -> str:
+    return f'{{"tag":{{"{verb}":{tag}}}}}'

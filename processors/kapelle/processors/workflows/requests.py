@@ -1,0 +1,110 @@
+"""What a request to start says, read from its JSON and checked."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from kapelle.processors.definitions import DefinitionRefused, Workflow, parse_tag
+from kapelle.processors.params import Definition, ParamError, check_run_params, definitions_of
+from kapelle.processors.workflows.asking import STARTED_BY, Initiator
+from kapelle.processors.workflows.refusals import badly_defined, invalid
+from kapelle.schemas.contracts import Start
+
+# A record holds a million bytes, and that of a launch holds the definition beside what the start brings.
+START_BYTES_MAX: Final = 950_000
+DEPTH_MAX: Final = 10
+INITIATORS_CACHED: Final = 256
+
+_decoder: Final = msgspec.json.Decoder(float_hook=Decimal)
+
+
+def _decoded(what: str, text: str) -> Any:
+    try:
+        return _decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError, ArithmeticError):
+        raise invalid(f"Expected {what} as JSON, but found {text[:80]!r}") from None
+
+
+def _object(what: str, text: str) -> dict[str, Any]:
+    if text == "{}":
+        return {}
+    found = _decoded(what, text)
+    if not isinstance(found, dict):
+        raise invalid(f"Expected {what} as a JSON object, but found {text[:80]!r}")
+    return found
+
+
+@lru_cache(maxsize=INITIATORS_CACHED)
+def initiator_of(text: str) -> Initiator:
+    """Who or what starts an instance."""
+    body = _object("initiator", text)
+    kind = str(body.get("type")).upper()
+    if kind not in STARTED_BY:
+        raise invalid(f"Expected one of {', '.join(STARTED_BY)} as initiator.type, but found {body.get('type')!r:.80}")
+    for name in ("params", "signals"):
+        if not isinstance(body.get(name, {}), dict):
+            raise invalid(f"Expected initiator.{name} as an object, but found {body[name]!r:.80}")
+    ancestors = body.get("ancestors", [])
+    if not isinstance(ancestors, list) or len(ancestors) > DEPTH_MAX:
+        raise invalid(f"Expected at most {DEPTH_MAX} initiator.ancestors, but found {ancestors!r:.80}")
+    return Initiator(kind, body)
+
+
+def traced(text: str, initiator: Initiator, trace: str | None) -> str:
+    """The initiator with the trace that a start came with: its run may be launched by somebody else's end."""
+    if trace is None or "traceparent" in initiator.body:
+        return text
+    return f'{text.rstrip()[:-1]},"traceparent":{msgspec.json.encode(trace).decode()}}}'
+
+
+def run_params_of(text: str) -> dict[str, Definition]:
+    """The parameters that are given for the workflow."""
+    return _definitions("run_params", _object("run_params", text))
+
+
+def step_run_params_of(text: str, workflow: Workflow) -> Mapping[str, Any]:
+    """The parameters that are given for steps, as they were written."""
+    by_step = _object("step_run_params", text)
+    known = {step.id for step in workflow.steps} if by_step else frozenset()
+    for step_id, raw in by_step.items():
+        if step_id not in known:
+            raise invalid(f"Expected a step of the workflow in step_run_params, but found {step_id!r:.80}")
+        if not isinstance(raw, dict):
+            raise invalid(f"Expected step_run_params.{step_id} as an object, but found {raw!r:.80}")
+        _definitions(f"step_run_params.{step_id}", raw)
+    return by_step
+
+
+def _definitions(what: str, raw: Mapping[str, Any]) -> dict[str, Definition]:
+    try:
+        check_run_params(raw)
+        return definitions_of(raw)
+    except ParamError as error:
+        raise invalid(f"{error} ({what})") from None
+
+
+def check_extras(start: Start) -> None:
+    """Refuse tags and artifacts that are none."""
+    _object("artifacts", start.artifacts)
+    if start.runtime_tags == "[]":
+        return
+    tags = _decoded("runtime_tags", start.runtime_tags)
+    if not isinstance(tags, list):
+        raise invalid(f"Expected runtime_tags as a JSON list, but found {start.runtime_tags[:80]!r}")
+    for tag in tags:
+        try:
+            parse_tag(msgspec.json.encode(tag))
+        except DefinitionRefused as error:
+            raise badly_defined("tags as runtime_tags", error) from None
+
+
+def check_size(*texts: str) -> None:
+    """Refuse what a record cannot hold when a run is launched."""
+    if 4 * sum(map(len, texts)) <= START_BYTES_MAX:
+        return
+    found = sum(len(text.encode()) for text in texts)
+    if found > START_BYTES_MAX:
+        raise invalid(f"Expected a definition and a start of at most {START_BYTES_MAX:,} bytes, but found {found:,}")

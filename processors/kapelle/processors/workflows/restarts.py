@@ -1,0 +1,123 @@
+"""Restarting an instance that has ended: a new run, which goes through the run strategy like a start."""
+
+from typing import Final
+
+import msgspec
+
+from kapelle.processors.params import ParamError
+from kapelle.processors.params.stored import values_json
+from kapelle.processors.workflows.arrivals import arrive
+from kapelle.processors.workflows.asking import Asked
+from kapelle.processors.workflows.deciding import decides
+from kapelle.processors.workflows.ending import TERMINAL
+from kapelle.processors.workflows.params import params_again, params_of
+from kapelle.processors.workflows.processor import WorkflowDraft
+from kapelle.processors.workflows.reading import definition_of, properties_of, there, workflow_of
+from kapelle.processors.workflows.refusals import Refused, invalid, not_found
+from kapelle.processors.workflows.requests import check_size, initiator_of, run_params_of
+from kapelle.processors.workflows.tables import Instance, Origin
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import InstanceStatus, Refusal
+
+FROM_BEGINNING: Final = "RESTART_FROM_BEGINNING"
+
+
+@decides(c.QueueRun)
+def queue_run(command: c.QueueRun, draft: WorkflowDraft, now_ms: int) -> None:
+    known = draft.state.requests.get((draft.key, command.request_id))
+    if known is not None:
+        draft.emit(
+            c.StartDuplicated(
+                request_id=command.request_id,
+                workflow_id=draft.key,
+                instance_id=known.instance_id,
+                run_id=known.run_id,
+                at_ms=now_ms,
+            )
+        )
+        return
+    instance, origin = ended_instance(draft, command.instance_id)
+    params = command.params or _params_of_unrun(command, draft, origin, now_ms=now_ms)
+    definition = definition_of(draft.state, draft.key, origin.version)
+    check_size(definition, params, command.run_params, command.restart, origin.step_run_params, origin.initiator)
+    arrive(draft, [_created(command, (instance, origin), params, key=draft.key, now_ms=now_ms)], now_ms=now_ms)
+
+
+def instance_of(draft: WorkflowDraft, instance_id: int) -> Instance:
+    """The instance, which must be one of this workflow, and not of one that was deleted."""
+    workflow = workflow_of(draft.state, draft.key)
+    found = draft.state.instances.get((draft.key, instance_id)) if instance_id >= workflow.first_instance_id else None
+    if found is None:
+        raise not_found(f"Expected instance {instance_id} of workflow {draft.key!r} to exist, but it does not")
+    return found
+
+
+def ended_instance(draft: WorkflowDraft, instance_id: int) -> tuple[Instance, Origin]:
+    """An instance whose latest run has ended, and what all its runs share."""
+    instance = instance_of(draft, instance_id)
+    if instance.status not in TERMINAL:
+        raise Refused(
+            Refusal.CONFLICT,
+            f"Expected run {instance.run_id} of instance {draft.key}/{instance_id} to have ended, "
+            f"but it is {instance.status}",
+        )
+    return instance, there(draft.state.origins.get((draft.key, instance_id)), "origins", draft.key, instance_id)
+
+
+def _params_of_unrun(command: c.QueueRun, draft: WorkflowDraft, origin: Origin, *, now_ms: int) -> str:
+    """An instance that never ran has the parameters that it was created with, or with which it could not be."""
+    given = run_params_of(command.run_params)
+    if origin.params is not None and not given:
+        return origin.params
+    instance = instance_of(draft, command.instance_id)
+    definition = definition_of(draft.state, draft.key, origin.version)
+    properties = properties_of(draft.state, draft.key, workflow_of(draft.state, draft.key))
+    asked = Asked(
+        workflow_id=draft.key,
+        instance_id=command.instance_id,
+        run_id=instance.run_id + 1,
+        owner=properties.owner if properties else "",
+        author=command.author,
+        initiator=initiator_of(origin.initiator),
+        policy=_policy(command.restart),
+    )
+    try:
+        if origin.params is not None:
+            made = params_again(definition, origin.params, given, asked=asked, now_ms=now_ms)
+        else:
+            first = {**run_params_of(origin.run_params), **given}
+            made = params_of(definition, first, asked=asked, now_ms=now_ms)
+    except ParamError as error:
+        raise invalid(str(error)) from None
+    return values_json(made)
+
+
+def _policy(restart: str) -> str:
+    try:
+        found = msgspec.json.decode(restart)
+    except msgspec.DecodeError:
+        return FROM_BEGINNING
+    return str(found.get("policy", FROM_BEGINNING)) if isinstance(found, dict) else FROM_BEGINNING
+
+
+def _created(
+    command: c.QueueRun, found: tuple[Instance, Origin], params: str, *, key: str, now_ms: int
+) -> c.InstanceCreated:
+    instance, origin = found
+    return c.InstanceCreated(
+        request_id=command.request_id,
+        author=command.author,
+        workflow_id=key,
+        instance_id=command.instance_id,
+        run_id=instance.run_id + 1,
+        version=origin.version,
+        status=InstanceStatus.CREATED,
+        initiator=origin.initiator,
+        params=params,
+        run_params=command.run_params,
+        step_run_params=origin.step_run_params,
+        runtime_tags=origin.runtime_tags,
+        correlation_id=origin.correlation_id,
+        restart=command.restart,
+        at_ms=now_ms,
+    )

@@ -1,0 +1,179 @@
+"""Starting instances: a request at most once, all of a batch or none, each with its parameters evaluated."""
+
+from functools import cached_property
+from typing import Final
+
+from kapelle.processors.definitions import Properties, parse_workflow
+from kapelle.processors.params import ParamError
+from kapelle.processors.params.stored import values_json
+from kapelle.processors.workflows.arrivals import Arrival, arrive
+from kapelle.processors.workflows.asking import Asked, Initiator
+from kapelle.processors.workflows.deciding import CHARS_MAX, decides
+from kapelle.processors.workflows.params import params_of
+from kapelle.processors.workflows.processor import WorkflowDraft
+from kapelle.processors.workflows.reading import counts_of, definition_of, there, workflow_of
+from kapelle.processors.workflows.refusals import MESSAGE_CHARS_MAX, Refused, invalid, not_found
+from kapelle.processors.workflows.requests import (
+    check_extras,
+    check_size,
+    initiator_of,
+    run_params_of,
+    step_run_params_of,
+    traced,
+)
+from kapelle.processors.workflows.tables import Request, Workflow
+from kapelle.processors.workflows.versions import version_by
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import InstanceStatus, Refusal, Start
+
+STARTS_MAX: Final = 10
+
+
+@decides(c.StartInstances)
+def start_instances(command: c.StartInstances, draft: WorkflowDraft, now_ms: int) -> None:
+    if not 1 <= len(command.starts) <= STARTS_MAX:
+        raise invalid(f"Expected 1 to {STARTS_MAX} starts, but found {len(command.starts)}")
+    arrive(draft, Batch(command, draft, now_ms).arrivals(), now_ms=now_ms)
+
+
+class Batch:
+    """The starts of one command, on their way to be instances."""
+
+    def __init__(self, command: c.StartInstances, draft: WorkflowDraft, now_ms: int) -> None:
+        self.command = command
+        self.draft = draft
+        self.now_ms = now_ms
+        self.next_id = counts_of(draft.state, draft.key).latest_instance_id + 1
+        self.made: dict[str, Request] = {}
+
+    def arrivals(self) -> list[Arrival]:
+        """What comes of each start, in their order. If one is wrong, all are refused, with what is wrong with each."""
+        found: list[Arrival] = []
+        wrong: list[tuple[int, Refused]] = []
+        for number, start in enumerate(self.command.starts):
+            try:
+                _check_request_id(start.request_id)
+                found.append(self._duplicate(start) or self._created(start))
+            except Refused as refused:
+                wrong.append((number, refused))
+        if not wrong:
+            return found
+        if len(self.command.starts) == 1:
+            raise wrong[0][1]
+        errors = [f"starts[{number}]: {refused.message}" for number, refused in wrong]
+        raise Refused(wrong[0][1].refusal, errors[0], errors)
+
+    def _duplicate(self, start: Start) -> c.StartDuplicated | None:
+        known = self.draft.state.requests.get((self.draft.key, start.request_id)) or self.made.get(start.request_id)
+        if known is None:
+            return None
+        return c.StartDuplicated(
+            request_id=start.request_id,
+            workflow_id=self.draft.key,
+            instance_id=known.instance_id,
+            run_id=known.run_id,
+            at_ms=self.now_ms,
+        )
+
+    @cached_property
+    def workflow(self) -> Workflow:
+        """The workflow. It is looked up when the first start is not a repeated one."""
+        return workflow_of(self.draft.state, self.draft.key)
+
+    @cached_property
+    def snapshot(self) -> str:
+        """The properties as JSON."""
+        place = (self.draft.key, self.workflow.snapshot)
+        return there(self.draft.state.properties.get(place), "properties", *place).text
+
+    def _created(self, start: Start) -> c.InstanceCreated:
+        initiator = initiator_of(start.initiator)
+        version = version_by(start.version, self.workflow, self.draft.key)
+        properties = Properties.parse(self.snapshot)
+        _check_trigger(initiator, version, self.workflow, properties=properties)
+        self._check_armed(initiator)
+        check_extras(start)
+        asked = Asked(
+            workflow_id=self.draft.key,
+            instance_id=self.next_id,
+            run_id=1,
+            owner=properties.owner,
+            author=self.command.author,
+            initiator=initiator,
+        )
+        params, failure = self._params(start, version, asked)
+        self.made[start.request_id] = Request(self.next_id, 1)
+        self.next_id += 1
+        return c.InstanceCreated(
+            request_id=start.request_id,
+            author=self.command.author,
+            workflow_id=self.draft.key,
+            instance_id=asked.instance_id,
+            run_id=1,
+            version=version,
+            status=InstanceStatus.CREATED if failure is None else InstanceStatus.FAILED,
+            initiator=traced(start.initiator, initiator, self.draft.trace),
+            params=params,
+            run_params=start.run_params,
+            step_run_params=start.step_run_params,
+            runtime_tags=start.runtime_tags,
+            artifacts=start.artifacts,
+            correlation_id=start.correlation_id or asked.name,
+            reason=failure or "",
+            at_ms=self.now_ms,
+        )
+
+    def _check_armed(self, initiator: Initiator) -> None:
+        """A signal trigger that the workflow has no more may have fired on the way here."""
+        trigger_id = initiator.body.get("trigger_uuid")
+        if initiator.type != "SIGNAL" or not isinstance(trigger_id, str):
+            return
+        if self.draft.state.armed.get((self.draft.key, trigger_id)) is None:
+            raise Refused(
+                Refusal.CONFLICT,
+                f"Expected a trigger of version {self.workflow.active_version}, but found {trigger_id[:80]!r}",
+            )
+
+    def _params(self, start: Start, version: int, asked: Asked) -> tuple[str, str | None]:
+        """The parameters, or none and why they cannot be evaluated, if the instance is to be kept all the same."""
+        definition = definition_of(self.draft.state, self.draft.key, version)
+        texts = (definition, self.snapshot, *_texts(start))
+        check_size(*texts)
+        given = run_params_of(start.run_params)
+        also = step_run_params_of(start.step_run_params, parse_workflow(definition))
+        try:
+            params = values_json(params_of(definition, given, asked=asked, now_ms=self.now_ms, also=also))
+        except ParamError as error:
+            if start.persist_failed_run:
+                return "{}", str(error)[:MESSAGE_CHARS_MAX]
+            raise invalid(str(error)) from None
+        check_size(params, *texts)
+        return params, None
+
+
+def _check_request_id(request_id: str) -> None:
+    if not 1 <= len(request_id) <= CHARS_MAX["request_id"]:
+        expected = f"Expected a request_id of 1 to {CHARS_MAX['request_id']} characters"
+        raise invalid(f"{expected}, but found {len(request_id):,}")
+
+
+def _texts(start: Start) -> tuple[str, ...]:
+    texts = (start.initiator, start.run_params, start.step_run_params, start.runtime_tags, start.artifacts)
+    return (*texts, start.correlation_id or "")
+
+
+def _check_trigger(initiator: Initiator, version: int, workflow: Workflow, *, properties: Properties) -> None:
+    """A trigger starts the active version, and only if it is not disabled."""
+    if initiator.type not in DISABLED_BY:
+        return
+    if version != workflow.active_version:
+        raise not_found(
+            f"Expected a {initiator.type} trigger to start the active version {workflow.active_version}, "
+            f"but found {version}"
+        )
+    flag = DISABLED_BY[initiator.type]
+    if getattr(properties, flag):
+        raise Refused(Refusal.UNPROCESSABLE, f"Expected {initiator.type} triggers to be enabled, but {flag} is set")
+
+
+DISABLED_BY: Final = {"TIME": "time_trigger_disabled", "SIGNAL": "signal_trigger_disabled"}

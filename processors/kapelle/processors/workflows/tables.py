@@ -1,0 +1,125 @@
+"""What `workflows` remembers, by workflow id: its definition, its instances, who is queued, runs or has failed.
+
+Two rows are read and written by nearly every decision, `workflows` and `counts`, and both are small. What is large (a
+definition, parameters) has rows of its own, which are read only when a run is launched. Whatever is in the queue is
+found by its place, with all that its launch needs in one row, so a queue of a million costs what a queue of ten does.
+"""
+
+import msgspec
+
+from kapelle.processors.tables import Tables, table
+from kapelle.schemas.contracts import Action, InstanceStatus
+
+
+class Workflow(msgspec.Struct, frozen=True):
+    """Which versions there are. A deleted workflow keeps its row, because its instances are counted on."""
+
+    latest_version: int = 0
+    active_version: int = 0  # 0 if none
+    snapshot: int = 0  # the number of the latest properties
+    first_instance_id: int = 1  # instances before it belong to a workflow of this id that was deleted
+    is_deleted: bool = False
+
+
+class Counts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How many instances there are, and in which state."""
+
+    latest_instance_id: int = 0
+    queued: int = 0
+    running: int = 0
+    failed: int = 0  # neither unblocked nor restarted
+    displaced: int = 0  # of those that are queued: they are ended, and nothing is launched until they are
+    generation: int = 0  # how often a queue was displaced that one decision could not end
+
+
+class Version(msgspec.Struct, frozen=True):
+    """A workflow as JSON, as it was pushed."""
+
+    definition: str
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """All properties as JSON, as they were from one change to the next."""
+
+    text: str
+
+
+class Request(msgspec.Struct, frozen=True):
+    """The run that a request to start or restart has made."""
+
+    instance_id: int
+    run_id: int
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """That a request was carried out, and which version it was about."""
+
+    version: int = 0
+
+
+class Instance(msgspec.Struct, frozen=True):
+    """The latest run of an instance. CREATED is queued, IN_PROGRESS is launched."""
+
+    run_id: int
+    status: InstanceStatus
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What all runs of an instance share. `params` is kept until the first launch: later ones bring their own."""
+
+    request_id: str
+    version: int
+    snapshot: int
+    initiator: str
+    run_params: str
+    step_run_params: str
+    runtime_tags: str
+    correlation_id: str
+    params: str | None
+
+
+class Queued(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A run that waits. What is None is the same as at the instance's origin."""
+
+    request_id: str
+    params: str | None = None
+    run_params: str | None = None
+    restart: str | None = None
+    generation: int = 0  # that of the queue when the run came
+    origin: Origin | None = None  # of a first run: it has no row of its own before the run leaves the queue
+
+
+class Running(msgspec.Struct, frozen=True):
+    """A run that was launched and has not ended, and what it was told to do."""
+
+    run_id: int
+    action: Action | None = None
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """A run that holds up a strictly sequential workflow."""
+
+    run_id: int
+
+
+class Armed(msgspec.Struct, frozen=True):
+    """A signal trigger that is armed, and the version that it was armed for."""
+
+    version: int
+
+
+class WorkflowTables(Tables):
+    """The tables of one partition."""
+
+    workflows = table("workflows", key=tuple[str], row=Workflow)
+    counts = table("counts", key=tuple[str], row=Counts)
+    versions = table("versions", key=tuple[str, int], row=Version)  # by version
+    properties = table("properties", key=tuple[str, int], row=Snapshot)  # by number
+    requests = table("requests", key=tuple[str, str], row=Request)  # by request id
+    answers = table("answers", key=tuple[str, str], row=Answer)  # by request id
+    instances = table("instances", key=tuple[str, int], row=Instance)  # by instance id, as all that follow
+    origins = table("origins", key=tuple[str, int], row=Origin)
+    queue = table("queue", key=tuple[str, int, int], row=Queued)  # and by run id: this is the order of launches
+    running = table("running", key=tuple[str, int], row=Running)
+    armed = table("armed", key=tuple[str, str], row=Armed)  # by trigger id
+    failed = table("failed", key=tuple[str, int], row=Failed)

@@ -1,0 +1,142 @@
+"""Stopping, killing and unblocking instances, one or all of a workflow, in batches that a decision can bear."""
+
+from heapq import merge
+from itertools import islice
+from typing import Final
+
+from msgspec.structs import replace
+
+from kapelle.processors.routes import WORKFLOW_INTERNAL
+from kapelle.processors.workflows.deciding import decides, is_repeated, settle
+from kapelle.processors.workflows.ending import (
+    STATUS_AFTER,
+    TERMINAL,
+    Run,
+    Termination,
+    end_queued,
+    request_termination,
+    terminate_running,
+)
+from kapelle.processors.workflows.launching import launch_queued
+from kapelle.processors.workflows.processor import WorkflowDraft
+from kapelle.processors.workflows.reading import counts_of, workflow_of
+from kapelle.processors.workflows.refusals import invalid
+from kapelle.processors.workflows.restarts import instance_of
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import Action, InstanceStatus
+
+TERMINATED_MAX: Final = 100
+UNBLOCKED_MAX: Final = 100
+
+
+def _check_action(action: Action) -> None:
+    if action not in STATUS_AFTER:
+        raise invalid(f"Expected STOP or KILL, but found {action}")
+
+
+@decides(c.TerminateInstance)
+def terminate_instance(command: c.TerminateInstance, draft: WorkflowDraft, now_ms: int) -> None:
+    if is_repeated(command, draft, now_ms):
+        return
+    _check_action(command.action)
+    instance = instance_of(draft, command.instance_id)
+    if instance.status not in TERMINAL:
+        wanted = Termination(command.request_id, command.author, command.action, command.reason)
+        if not _terminate(draft, (command.instance_id, instance.run_id), wanted, now_ms=now_ms):
+            settle(command, draft, now_ms, reason="The run was told to end before")
+        launch_queued(draft, now_ms)
+    elif instance.status is STATUS_AFTER[command.action]:
+        settle(command, draft, now_ms, reason=f"The run is {instance.status} already")
+    else:
+        raise invalid(
+            f"Expected instance {draft.key}/{command.instance_id} to be queued or running, but it is {instance.status}"
+        )
+
+
+def _terminate(draft: WorkflowDraft, run: Run, wanted: Termination, *, now_ms: int) -> bool:
+    """End a run that is alive, at once if it waits. Whether there was anything to tell it."""
+    running = draft.state.running.get((draft.key, run[0]))
+    if running is None:
+        request_termination(draft, run, wanted, now_ms=now_ms)
+        end_queued(draft, run, status=STATUS_AFTER[wanted.action], reason=wanted.reason, now_ms=now_ms)
+    elif running.action in (Action.KILL, wanted.action):
+        return False
+    else:
+        terminate_running(draft, run, wanted, now_ms=now_ms)
+    return True
+
+
+@decides(c.TerminateInstances)
+def terminate_instances(command: c.TerminateInstances, draft: WorkflowDraft, now_ms: int) -> None:
+    if not command.after_instance_id and is_repeated(command, draft, now_ms):
+        return
+    _check_action(command.action)
+    workflow_of(draft.state, draft.key)
+    upto = command.upto_instance_id
+    if upto is None:
+        upto = counts_of(draft.state, draft.key).latest_instance_id
+    found = _alive(draft, command.after_instance_id, upto)
+    batch, is_last = found[:TERMINATED_MAX], len(found) <= TERMINATED_MAX
+    wanted = Termination(command.request_id, command.author, command.action, command.reason)
+    count = sum(_terminate(draft, run, wanted, now_ms=now_ms) for run in batch)
+    draft.emit(
+        c.TerminationProgressed(
+            request_id=command.request_id, workflow_id=draft.key, count=count, is_last=is_last, at_ms=now_ms
+        )
+    )
+    if is_last:
+        launch_queued(draft, now_ms)
+    else:
+        rest = replace(command, after_instance_id=batch[-1][0], upto_instance_id=upto)
+        draft.send(WORKFLOW_INTERNAL, draft.key, rest)
+
+
+def _alive(draft: WorkflowDraft, after: int, upto: int) -> list[Run]:
+    """The first runs of a batch and one more, queued or running, by instance."""
+    start, end = (draft.key, after + 1), (draft.key, upto + 1)
+    queued = ((instance_id, run_id) for (_, instance_id, run_id), _row in draft.state.queue.range(start, end))
+    running = ((instance_id, row.run_id) for (_, instance_id), row in draft.state.running.range(start, end))
+    return list(islice(merge(queued, running), TERMINATED_MAX + 1))
+
+
+@decides(c.UnblockInstances)
+def unblock_instances(command: c.UnblockInstances, draft: WorkflowDraft, now_ms: int) -> None:
+    if not command.after_instance_id and is_repeated(command, draft, now_ms):
+        return
+    found = _failed(command, draft)
+    for instance_id in found[:UNBLOCKED_MAX]:
+        draft.emit(
+            c.InstanceUnblocked(
+                request_id=command.request_id,
+                author=command.author,
+                workflow_id=draft.key,
+                instance_id=instance_id,
+                reason=command.reason,
+                at_ms=now_ms,
+            )
+        )
+    if not found:
+        settle(command, draft, now_ms, reason="There is nothing to unblock")
+    elif len(found) > UNBLOCKED_MAX:
+        latest = counts_of(draft.state, draft.key).latest_instance_id
+        upto = latest if command.upto_instance_id is None else command.upto_instance_id
+        rest = replace(command, after_instance_id=found[UNBLOCKED_MAX - 1], upto_instance_id=upto)
+        draft.send(WORKFLOW_INTERNAL, draft.key, rest)
+    launch_queued(draft, now_ms)
+
+
+def _failed(command: c.UnblockInstances, draft: WorkflowDraft) -> list[int]:
+    """The instances to unblock: a batch and one more."""
+    workflow = workflow_of(draft.state, draft.key)
+    if command.instance_id is not None:
+        status = instance_of(draft, command.instance_id).status
+        if status is not InstanceStatus.FAILED:
+            raise invalid(f"Expected instance {draft.key}/{command.instance_id} to have failed, but it is {status}")
+        is_blocking = draft.state.failed.get((draft.key, command.instance_id)) is not None
+        return [command.instance_id] * is_blocking
+    after = max(command.after_instance_id, workflow.first_instance_id - 1)
+    upto = command.upto_instance_id
+    if upto is None:
+        upto = counts_of(draft.state, draft.key).latest_instance_id
+    rows = draft.state.failed.range((draft.key, after + 1), (draft.key, upto + 1))
+    return [instance_id for (_, instance_id), _row in islice(rows, UNBLOCKED_MAX + 1)]

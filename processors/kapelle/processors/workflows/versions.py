@@ -1,0 +1,164 @@
+"""Versions: pushing and activating them, deactivating and deleting their workflow."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from kapelle.processors.definitions import DefinitionRefused, Push, Step, StepKind, merged_properties, parse_push
+from kapelle.processors.workflows.arming import arm
+from kapelle.processors.workflows.deciding import decides, is_repeated, settle
+from kapelle.processors.workflows.launching import launch_queued
+from kapelle.processors.workflows.processor import WorkflowDraft
+from kapelle.processors.workflows.properties import change
+from kapelle.processors.workflows.reading import counts_of, properties_of, workflow_of
+from kapelle.processors.workflows.refusals import Refused, badly_defined, invalid, not_found
+from kapelle.processors.workflows.tables import Workflow
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import Refusal
+
+
+def version_by(selector: str, workflow: Workflow, key: str) -> int:
+    """The version that `active`, `latest`, `default` or a number means."""
+    word = selector.lower()
+    if word == "latest" or (word == "default" and not workflow.active_version):
+        return workflow.latest_version
+    if word in ("active", "default"):
+        if not workflow.active_version:
+            raise not_found(f"Expected workflow {key!r} to have an active version, but it has none")
+        return workflow.active_version
+    if not (word.isascii() and word.isdigit()):
+        raise invalid(f"Expected active, latest, default or a number as version, but found {selector[:80]!r}")
+    if not 1 <= int(word[:20]) <= workflow.latest_version:
+        raise not_found(
+            f"Expected a version of workflow {key!r} from 1 to {workflow.latest_version}, but found {word[:20]}"
+        )
+    return int(word)
+
+
+@decides(c.PushVersion)
+def push_version(command: c.PushVersion, draft: WorkflowDraft, now_ms: int) -> None:
+    if is_repeated(command, draft, now_ms):
+        return
+    push = _parsed(command, draft.key)
+    before = draft.state.workflows.get((draft.key,)) or Workflow()
+    version = before.latest_version + 1
+    draft.emit(
+        c.VersionPushed(
+            request_id=command.request_id,
+            author=command.author,
+            workflow_id=draft.key,
+            version=version,
+            definition=push.workflow_json,
+            metadata=push.metadata_json,
+            at_ms=now_ms,
+        )
+    )
+    _change_properties(command, draft, push, now_ms=now_ms)
+    if push.is_active:
+        _activate(command, draft, version, now_ms=now_ms)
+    arm(draft, now_ms)
+    launch_queued(draft, now_ms)
+
+
+def _parsed(command: c.PushVersion, key: str) -> Push:
+    try:
+        push = parse_push(command.definition)
+    except DefinitionRefused as error:
+        raise badly_defined("a definition that can be run", error) from None
+    if push.workflow.id != key:
+        raise invalid(f"Expected the definition of workflow {key!r}, but found that of {push.workflow.id!r}")
+    if errors := list(_not_runnable(push.workflow.steps, "workflow.steps")):
+        raise invalid("Expected steps of kinds that can be run, but found others", errors)
+    return push
+
+
+def _not_runnable(steps: tuple[Step, ...], path: str) -> Iterator[str]:
+    for number, step in enumerate(steps):
+        if step.kind is not StepKind.STEP:
+            yield f"{path}[{number}]: Expected 'step', but found {step.kind.value!r}, which cannot be run yet"
+
+
+def _change_properties(command: c.PushVersion, draft: WorkflowDraft, push: Push, *, now_ms: int) -> None:
+    current = properties_of(draft.state, draft.key, workflow_of(draft.state, draft.key))
+    if push.properties is None:
+        if current is None:
+            raise invalid("Expected properties.owner in the first push of a workflow, but found none")
+        return
+    try:
+        made = merged_properties(current, push.properties, is_push=True)
+    except DefinitionRefused as error:
+        raise badly_defined("properties of a workflow", error) from None
+    change(draft, command, properties=made, said=_said(command), now_ms=now_ms)
+
+
+class _Request(msgspec.Struct):
+    properties: msgspec.Raw
+
+
+def _said(command: c.PushVersion) -> str:
+    """The properties as they were pushed."""
+    return bytes(msgspec.json.decode(command.definition, type=_Request).properties).decode()
+
+
+def _activate(command: c.PushVersion | c.ActivateVersion, draft: WorkflowDraft, version: int, *, now_ms: int) -> None:
+    draft.emit(
+        c.VersionActivated(
+            request_id=command.request_id,
+            author=command.author,
+            workflow_id=draft.key,
+            version=version,
+            previous_version=workflow_of(draft.state, draft.key).active_version,
+            at_ms=now_ms,
+        )
+    )
+
+
+@decides(c.ActivateVersion)
+def activate_version(command: c.ActivateVersion, draft: WorkflowDraft, now_ms: int) -> None:
+    if is_repeated(command, draft, now_ms):
+        return
+    workflow = workflow_of(draft.state, draft.key)
+    version = version_by(command.version, workflow, draft.key)
+    if version == workflow.active_version:
+        settle(command, draft, now_ms, reason=f"Version {version} is active already", version=version)
+    else:
+        _activate(command, draft, version, now_ms=now_ms)
+        arm(draft, now_ms)
+
+
+@decides(c.DeactivateWorkflow)
+def deactivate_workflow(command: c.DeactivateWorkflow, draft: WorkflowDraft, now_ms: int) -> None:
+    if is_repeated(command, draft, now_ms):
+        return
+    workflow = workflow_of(draft.state, draft.key)
+    if not workflow.active_version:
+        settle(command, draft, now_ms, reason="No version is active")
+        return
+    draft.emit(
+        c.WorkflowDeactivated(
+            request_id=command.request_id,
+            author=command.author,
+            workflow_id=draft.key,
+            previous_version=workflow.active_version,
+            at_ms=now_ms,
+        )
+    )
+    arm(draft, now_ms)
+
+
+@decides(c.DeleteWorkflow)
+def delete_workflow(command: c.DeleteWorkflow, draft: WorkflowDraft, now_ms: int) -> None:
+    if is_repeated(command, draft, now_ms):
+        return
+    workflow_of(draft.state, draft.key)
+    counts = counts_of(draft.state, draft.key)
+    if counts.queued or counts.running:
+        raise Refused(
+            Refusal.CONFLICT,
+            f"Expected nothing of workflow {draft.key!r} to be queued or running, "
+            f"but found {counts.queued} queued and {counts.running} running",
+        )
+    draft.emit(
+        c.WorkflowDeleted(request_id=command.request_id, author=command.author, workflow_id=draft.key, at_ms=now_ms)
+    )
+    arm(draft, now_ms)

@@ -1,0 +1,116 @@
+"""Changes of properties and tags."""
+
+import json
+
+from kapelle.schemas import contracts as c
+from tests.unit.workflows.world import NOW_MS, World, only
+
+
+def pushed() -> World:
+    world = World()
+    world.push(properties={"owner": "ann", "step_concurrency": 5, "alerting": {"emails": ["a@b.c"]}})
+    return world
+
+
+def change(world: World, text: str, request_id: str = "") -> list[object]:
+    return world.do(c.ChangeProperties(request_id or world.fresh(), "bob", text))
+
+
+def test_a_change_keeps_what_it_does_not_speak_of() -> None:
+    world = pushed()
+
+    changed = only(c.PropertiesChanged, change(world, '{"description": "new"}'))
+
+    assert changed.author == "bob"
+    assert changed.changes == '{"description": "new"}'
+    assert json.loads(changed.properties) == {
+        "owner": "ann",
+        "run_strategy": {"rule": "SEQUENTIAL", "workflow_concurrency": 1},
+        "step_concurrency": 5,
+        "alerting": {"emails": ["a@b.c"]},
+        "description": "new",
+    }
+
+
+def test_a_push_resets_what_it_does_not_speak_of() -> None:
+    world = pushed()
+
+    changed = only(c.PropertiesChanged, world.push(properties={"description": "new"}))
+
+    kept = json.loads(changed.properties)
+    assert (kept["owner"], kept["description"]) == ("ann", "new")
+    assert "step_concurrency" not in kept
+    assert "alerting" not in kept
+
+
+def test_a_repeated_change_does_not_undo_a_later_one() -> None:
+    world = pushed()
+    change(world, '{"description": "one"}', "first")
+    change(world, '{"description": "two"}')
+
+    only(c.CommandSettled, change(world, '{"description": "one"}', "first"))
+
+    assert only(c.PropertiesChanged, change(world, '{"step_concurrency": 7}')).properties.count('"two"') == 1
+
+
+def test_a_tag_tells_who_made_it_and_when() -> None:
+    world = pushed()
+
+    changed = only(c.PropertiesChanged, world.do(c.TagWorkflow("t", "bob", '"nightly"')))
+
+    assert json.loads(changed.properties)["tags"] == [
+        {"name": "nightly", "namespace": "PLATFORM", "creator": "bob", "created_at": NOW_MS}
+    ]
+    assert json.loads(changed.changes) == {"tag": {"add": "nightly"}}
+
+
+def test_a_tag_of_the_same_name_takes_the_place_of_the_first() -> None:
+    world = pushed()
+    world.do(c.TagWorkflow("t", "bob", '{"name": "nightly", "weight": 1}'))
+
+    changed = only(c.PropertiesChanged, world.do(c.TagWorkflow("u", "eve", '{"name": "nightly", "weight": 2}')))
+
+    tags = json.loads(changed.properties)["tags"]
+    assert [(tag["name"], tag["weight"], tag["creator"]) for tag in tags] == [("nightly", 2, "eve")]
+
+
+def test_a_tag_is_removed_by_its_name() -> None:
+    world = pushed()
+    world.do(c.TagWorkflow("t", "bob", '"nightly"'))
+
+    changed = only(c.PropertiesChanged, world.do(c.UntagWorkflow("u", "bob", "nightly")))
+
+    assert "tags" not in json.loads(changed.properties)
+    assert json.loads(changed.changes) == {"tag": {"remove": "nightly"}}
+
+
+def test_a_tag_survives_a_push() -> None:
+    world = pushed()
+    world.do(c.TagWorkflow("t", "bob", '"nightly"'))
+
+    changed = only(c.PropertiesChanged, world.push())
+
+    assert [tag["name"] for tag in json.loads(changed.properties)["tags"]] == ["nightly"]
+
+
+def test_a_run_carries_the_properties_of_the_time_at_which_it_was_started() -> None:
+    world = pushed()
+    world.start("a")
+    world.start("b", runtime_tags='["urgent"]')
+    change(world, '{"step_concurrency": 9}')
+
+    world.end(1)
+
+    first, second = (json.loads(told.run_properties) for _, told in world.sent_of(c.StartRun))
+    expected = {"owner": "ann", "step_concurrency": 5, "alerting": {"emails": ["a@b.c"]}}
+    assert first == {**expected, "runtime_tags": []}
+    assert second == {**expected, "runtime_tags": ["urgent"]}
+
+
+def test_history_rebuilds_every_snapshot() -> None:
+    world = pushed()
+    change(world, '{"description": "one"}')
+    world.do(c.TagWorkflow("t", "bob", '"nightly"'))
+    world.do(c.UntagWorkflow("u", "bob", "nightly"))
+
+    assert world.replayed() == world.state.fingerprint()
