@@ -1,0 +1,168 @@
+"""The parameters of steps and the conditions between them, as expressions see the run."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kapelle.processors.params import (
+    SEL,
+    Context,
+    Definitions,
+    Evaluated,
+    EvaluationFailed,
+    ParamError,
+    StepScope,
+    UnknownReference,
+    definitions_of,
+    evaluate,
+)
+from kapelle.processors.params.scopes import Known, Own
+from kapelle.processors.params.stored import Value, restored, values_json, values_of
+from kapelle.processors.runs.attempts import Attempt
+from kapelle.processors.runs.facts import FinishedSteps, StepFacts
+from kapelle.processors.runs.plan import Edge, Plan, StepPlan
+from kapelle.processors.runs.tables import RunRow, Runs
+from kapelle.processors.sel import Extension, SelError, seeded
+from kapelle.processors.sel import Value as SelValue
+
+# An event holds the conditions and the reason beside them, and a record a million bytes.
+PARAMS_BYTES_MAX: Final = 750_000
+
+
+class NotBoolean(ParamError):
+    """A condition gave something else than true or false."""
+
+    def __init__(self, condition: str, found: str) -> None:
+        super().__init__(f"Expected the condition {condition!r} to be true or false, but it is a {found}")
+        self.condition = condition
+
+
+class ParamsTooHeavy(ParamError):
+    """The parameters of a step do not fit into a record."""
+
+    def __init__(self, step_id: str, size_bytes: int) -> None:
+        super().__init__(
+            f"Expected the parameters of step {step_id!r} within {PARAMS_BYTES_MAX:,} bytes, but found {size_bytes:,}"
+        )
+        self.size_bytes = size_bytes
+
+
+class Expressions:
+    """Evaluates what the definition says, in the light of one run."""
+
+    def __init__(self, run: RunRow, state: Runs, plan: Plan, now_ms: int) -> None:
+        self._run = run
+        self._state = state
+        self._now_ms = now_ms
+        self._steps = FinishedSteps(f"{run.workflow_id}/{run.instance_id}", state, plan)
+        self.workflow = values_of(run.params)
+        self._step_run_params: dict[str, Any] = (
+            {} if run.step_run_params == "{}" else msgspec.json.decode(run.step_run_params)
+        )
+
+    def lookup(self, name: str) -> SelValue:
+        """A parameter of the workflow, for counts and durations. `KeyError` if there is none."""
+        return self.workflow[name].value
+
+    def definitions(self, step: StepPlan) -> Definitions:
+        """How the parameters of a step are defined in this run."""
+        given = self._step_run_params.get(step.step.id)
+        return step.definitions_with(definitions_of(given)) if given else step.definitions
+
+    def params(self, step: StepPlan, attempt: Attempt) -> dict[str, Evaluated]:
+        """The parameters of an attempt."""
+        definitions = self.definitions(step)
+        if not definitions:
+            return {}
+        facts = self._facts(step, attempt)
+        context = Context(SEL, self._now_ms, self._seed(attempt), facts)
+        return evaluate(definitions, self._scope(step, facts), context)
+
+    def values(
+        self, definitions: Definitions, step: StepPlan, attempt: Attempt, params: Mapping[str, Evaluated]
+    ) -> dict[str, Evaluated]:
+        """Other definitions of a step than its parameters: they see the step's parameters as far as there are any."""
+        facts = self._facts(step, attempt)
+        known = {**self.workflow, **{name: Value(one.value) for name, one in params.items()}}
+        scope = StepScope(step.step.id, known, self._steps, facts)
+        return evaluate(definitions, scope, Context(SEL, self._now_ms, self._seed(attempt), facts))
+
+    def restored(self, step: StepPlan, text: str) -> dict[str, Evaluated]:
+        """The parameters of an attempt that were evaluated before."""
+        return restored(text, self.definitions(step), evaluated_at_ms=self._now_ms)
+
+    def holds(self, edge: Edge, step: StepPlan, attempt: Attempt, params: Mapping[str, Evaluated]) -> bool:
+        """Whether the condition of a transition is true."""
+        if edge.condition is None:
+            return True
+        facts = self._facts(step, attempt)
+        scope = self._scope(step, facts)
+        name = f"{step.step.id} -> {edge.to}"
+        try:
+            program = SEL.program(edge.condition)
+            inputs = {ref: self._found(name, ref, scope, params) for ref in program.names if ref != "params"}
+            host = seeded(f"{self._seed(attempt)}/{edge.to}", self._now_ms, _WithParams(self, facts))
+            value = program.value(inputs, host)
+        except SelError as error:
+            raise EvaluationFailed(name, error) from error
+        if not isinstance(value, bool):
+            raise NotBoolean(edge.condition, type(value).__name__)
+        return value
+
+    def _found(self, name: str, reference: str, scope: StepScope, params: Mapping[str, Evaluated]) -> SelValue:
+        found = scope.find(reference, {one: p.definition for one, p in params.items()}, params)
+        if isinstance(found, Own) and found.name in params:
+            return params[found.name].value
+        if isinstance(found, Known):
+            return found.value
+        raise UnknownReference(name, reference, scope.where)
+
+    def _facts(self, step: StepPlan, attempt: Attempt) -> StepFacts:
+        return StepFacts(self._run, self._state, self._steps, attempt, step)
+
+    def _scope(self, step: StepPlan, facts: StepFacts) -> StepScope:
+        return StepScope(step.step.id, self.workflow, self._steps, facts)
+
+    def _seed(self, attempt: Attempt) -> str:
+        return attempt.seed(f"{self._run.workflow_id}/{self._run.instance_id}/{self._run.run_id}")
+
+
+def checked_json(step_id: str, params: Mapping[str, Evaluated]) -> str:
+    """The parameters of a step as JSON, if a record can hold them."""
+    text = values_json(params)
+    if 4 * len(text) > PARAMS_BYTES_MAX and (size_bytes := len(text.encode())) > PARAMS_BYTES_MAX:
+        raise ParamsTooHeavy(step_id, size_bytes)
+    return text
+
+
+def parsed_object(text: str) -> dict[str, Any]:
+    """A JSON object of a request or a report, or a `ParamError` that says that it is none."""
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise ParamError(f"Expected parameters as JSON, but {error}") from None
+    if not isinstance(found, dict):
+        raise ParamError("Expected parameters as a JSON object by name, but found something else")
+    return found
+
+
+class _WithParams(Extension):
+    """`params` in a condition: the workflow's parameters, and the functions of the engine."""
+
+    def __init__(self, expressions: Expressions, facts: StepFacts) -> None:
+        self._workflow = expressions.workflow
+        self._facts = facts
+
+    def get(self, name: str) -> SelValue:
+        """A parameter of the workflow."""
+        found = self._workflow.get(name)
+        return None if found is None else found.value
+
+    def contains(self, name: str) -> bool:
+        """Whether the workflow has it."""
+        return name in self._workflow
+
+    def call(self, function: str, args: tuple[SelValue, ...]) -> SelValue:
+        """A function of the engine."""
+        return self._facts.call(function, args)

@@ -1,0 +1,231 @@
+"""Running an instance again: which steps run, what they know of those that do not, and with which parameters.
+
+| policy | steps that run |
+|---|---|
+| RESTART_FROM_BEGINNING | all |
+| RESTART_FROM_INCOMPLETE | every step that is not complete, and all that come after it |
+| RESTART_FROM_SPECIFIC | the named step, and all that come after it |
+
+A step that does not run keeps its state, its parameters, and the conditions that it decided: those count for a join
+that runs again. A loop goes on in the iteration that it was in, unless it runs again from its first step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kapelle.processors.params import (
+    SEL,
+    WORKFLOW_DEFAULTS,
+    WORKFLOW_RESTART,
+    Context,
+    Definition,
+    Evaluated,
+    ParamError,
+    Source,
+    WorkflowScope,
+    check_run_params,
+    definitions_of,
+    evaluate,
+    merged,
+    taken_over,
+)
+from kapelle.processors.params.stored import restored, values_json
+from kapelle.processors.runs.facts import InstanceFacts
+from kapelle.processors.runs.params import parsed_object
+from kapelle.processors.runs.plan import Plan, loops_of
+from kapelle.processors.runs.states import COMPLETE
+from kapelle.processors.runs.tables import RunRow, Runs, StepRow
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import RestartPolicy
+
+RESTART_BYTES_MAX: Final = 900_000
+
+
+class Restart(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How an instance is restarted, as it travels from `runs` through the queue of `workflows` and back."""
+
+    policy: RestartPolicy
+    step_id: str | None = None
+    step_run_params: Mapping[str, Any] = {}
+    skip_steps: tuple[str, ...] = ()
+
+    def json(self) -> str:
+        """As text."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def parse(cls, text: str) -> Restart:
+        """From text."""
+        return msgspec.json.decode(text, type=cls)
+
+
+class Again(msgspec.Struct, frozen=True):
+    """What a new run begins with. The fields are those of `RunStarted`."""
+
+    steps: tuple[str, ...] = ()
+    arrived: dict[str, int] = {}
+    satisfied: dict[str, bool] = {}
+    iterations: dict[str, int] = {}
+    pending: dict[str, int] = {}
+    again: tuple[str, ...] = ()
+    ready: tuple[str, ...] = ()
+
+
+def from_the_beginning(plan: Plan) -> Again:
+    """Every step runs, for the first time or again."""
+    return Again(
+        steps=tuple(plan.graph.order),
+        iterations=dict.fromkeys(plan.graph.loops, 1),
+        pending=dict(plan.pending),
+        ready=plan.graph.roots,
+    )
+
+
+def incomplete(plan: Plan, rows: Mapping[str, StepRow]) -> list[str]:
+    """The steps that are not complete, or were never created."""
+    return [one for one in plan.graph.order if one not in rows or rows[one].status not in COMPLETE]
+
+
+def again_from(start: Iterable[str], plan: Plan, rows: Mapping[str, StepRow], iterations: Mapping[str, int]) -> Again:
+    """What runs when the run begins with these steps."""
+    wanted = frozenset(start)
+    runs = _reachable(wanted, plan)
+    open_loops = [header for header, loop in plan.graph.loops.items() if runs & loop.body]
+    # What leads out of a loop counts when the loop ends, and those will end again.
+    uncounted = {edge for header in open_loops for edge in plan.exits[header]}
+    arrived: dict[str, int] = {}
+    satisfied: dict[str, bool] = {}
+    for step_id in plan.graph.order:
+        if step_id in runs:
+            before = [one for one in plan.graph.predecessors.get(step_id, ()) if (one, step_id) not in uncounted]
+            kept = [rows[one] for one in before if one not in runs and one in rows and rows[one].status in COMPLETE]
+            arrived[step_id] = len(kept)
+            # Whoever asks for a step by name, or has seen it fail, wants it to run whatever led to it.
+            asked_for = step_id in wanted and step_id in rows
+            satisfied[step_id] = asked_for or any(row.successors.get(step_id) for row in kept)
+    return Again(
+        steps=tuple(one for one in plan.graph.order if one in runs),
+        arrived=arrived,
+        satisfied=satisfied,
+        iterations={one: 1 if one in runs else iterations.get(one, 1) for one in open_loops},
+        pending={one: _pending(one, runs, open_loops, plan) for one in open_loops},
+        again=tuple(one for one in open_loops if _repeats(one, plan.graph.loops[one].body - runs, rows)),
+        ready=tuple(one for one in plan.graph.order if one in runs and _is_first(one, runs, plan, arrived)),
+    )
+
+
+def _repeats(header: str, kept: Iterable[str], rows: Mapping[str, StepRow]) -> bool:
+    """Whether a step that does not run again has led back to the beginning of the loop."""
+    return any(rows[one].repeats.get(header, False) for one in kept if one in rows)
+
+
+def _reachable(start: frozenset[str], plan: Plan) -> frozenset[str]:
+    found, left = set(start), list(start)
+    while left:
+        for following in _after(left.pop(), plan):
+            if following not in found:
+                found.add(following)
+                left.append(following)
+    return frozenset(found)
+
+
+def _after(step_id: str, plan: Plan) -> Iterator[str]:
+    """What comes after a step: the next steps, and whatever waits for a loop that it is in."""
+    yield from plan.graph.successors.get(step_id, ())
+    for header in loops_of(plan.graph, step_id):
+        yield from (target for _, target in plan.exits[header])
+
+
+def _is_first(step_id: str, runs: frozenset[str], plan: Plan, arrived: Mapping[str, int]) -> bool:
+    """Whether a step runs at once: nothing before it runs, and all of that is complete."""
+    before = plan.graph.predecessors.get(step_id, ())
+    return not any(one in runs for one in before) and arrived[step_id] == len(before)
+
+
+def _pending(header: str, runs: frozenset[str], open_loops: list[str], plan: Plan) -> int:
+    steps = sum(1 for one in plan.graph.loops[header].body & runs if next(loops_of(plan.graph, one), None) == header)
+    inner = sum(1 for one in open_loops if plan.graph.loops[one].parent == header)
+    return steps + inner
+
+
+def restarted_params(run: RunRow, plan: Plan, given: Mapping[str, Any], now_ms: int) -> str:
+    """The parameters of the new run: those of the last one, changed by what is given, evaluated now, as JSON."""
+    check_run_params(given)
+    before = taken_over(_evaluated(run, plan))
+    definitions = merged(
+        WORKFLOW_RESTART,
+        {"previous run": before, "restart params": definitions_of(given)},
+        started_by=Source.LAUNCH,
+        is_restart=True,
+    )
+    facts = InstanceFacts(run)
+    scope = WorkflowScope(run.workflow_id, facts)
+    context = Context(SEL, now_ms, f"{run.workflow_id}/{run.instance_id}/{run.run_id + 1}", facts)
+    return values_json(evaluate(definitions, scope, context))
+
+
+def _evaluated(run: RunRow, plan: Plan) -> dict[str, Evaluated]:
+    known: dict[str, Definition] = {
+        **definitions_of(parsed_object(run.run_params)),
+        **WORKFLOW_DEFAULTS,
+        **plan.workflow.params,
+    }
+    return restored(run.params, known, evaluated_at_ms=run.started_at_ms)
+
+
+def step_params(text: str, plan: Plan) -> dict[str, Any]:
+    """The parameters that a restart gives for steps, or a `ParamError` that says why they cannot be merged."""
+    by_step = parsed_object(text)
+    for step_id, given in by_step.items():
+        step = plan.steps.get(step_id)
+        if step is None:
+            raise ParamError(f"Expected a step of the workflow in step_run_params, but found {step_id[:80]!r}")
+        if not isinstance(given, dict):
+            raise ParamError(f"Expected step_run_params of {step_id!r} as an object, but found something else")
+        check_run_params(given)
+        step.definitions_with(definitions_of(given))
+    return by_step
+
+
+def check_size(*texts: str) -> None:
+    """Refuse what the records of a restart cannot hold."""
+    found = sum(len(text.encode()) for text in texts) if 4 * sum(map(len, texts)) > RESTART_BYTES_MAX else 0
+    if found > RESTART_BYTES_MAX:
+        raise ParamError(f"Expected at most {RESTART_BYTES_MAX:,} bytes of parameters, but found {found:,}")
+
+
+def with_step_params(text: str, more: Mapping[str, Any]) -> str:
+    """What was given for steps before, as JSON, with what a restart gives."""
+    if not more:
+        return text
+    given = parsed_object(text)
+    return msgspec.json.encode({**given, **{one: {**given.get(one, {}), **more[one]} for one in more}}).decode()
+
+
+def refused(request: c.RestartRun, plan: Plan, rows: Mapping[str, StepRow]) -> str | None:
+    """Why an instance that has ended cannot be restarted like this; None if it can."""
+    if request.policy is RestartPolicy.OTHER:
+        return f"Expected one of {', '.join(one for one in RestartPolicy if one is not RestartPolicy.OTHER)}"
+    if request.policy is RestartPolicy.RESTART_FROM_INCOMPLETE and not incomplete(plan, rows):
+        return "Expected a step that is not complete, but all are: restart from the beginning, or from a step"
+    if request.policy is RestartPolicy.RESTART_FROM_SPECIFIC:
+        return step_refused(request.step_id, plan, rows)
+    return None
+
+
+def step_refused(step_id: str | None, plan: Plan, rows: Mapping[str, StepRow]) -> str | None:
+    """Why a restart cannot begin with this step; None if it can."""
+    if step_id not in plan.steps:
+        return f"Expected a step of the workflow ({', '.join(plan.steps)}), but found {step_id!r:.80}"
+    if step_id not in rows:
+        return f"Expected step {step_id!r} to have been created, but it was not"
+    return None
+
+
+def rows_of(key: str, state: Runs) -> dict[str, StepRow]:
+    """The steps of an instance as they are."""
+    return {step_id: row for (_, step_id), row in state.steps.prefix((key,))}

@@ -1,0 +1,32 @@
+"""What the states of its steps make of a run, and what all its runs make of an instance."""
+
+from kapelle.processors.runs.plan import Plan
+from kapelle.processors.runs.states import FAILED
+from kapelle.processors.runs.tables import ProgressRow, RunRow, Runs
+from kapelle.schemas.contracts import InstanceStatus, StepStatus
+
+
+def run_status(progress: ProgressRow) -> InstanceStatus:
+    """The state of a run that is over: the worst of its steps decides. A run that ran nothing has failed."""
+    if progress.failed or progress.sequence == 0:
+        return InstanceStatus.FAILED
+    if progress.timed_out:
+        return InstanceStatus.TIMED_OUT
+    return InstanceStatus.STOPPED if progress.stopped else InstanceStatus.SUCCEEDED
+
+
+def instance_status(of_run: InstanceStatus, run: RunRow, state: Runs, plan: Plan) -> InstanceStatus:
+    """The state of the instance: that of its run, unless a restart succeeded and left other steps as they were."""
+    if run.restart is None or of_run is not InstanceStatus.SUCCEEDED:
+        return of_run
+    key = f"{run.workflow_id}/{run.instance_id}"
+    found = [row.status for _, row in state.steps.prefix((key,))]
+    if any(status in FAILED for status in found):
+        return InstanceStatus.FAILED
+    if StepStatus.TIMED_OUT in found:
+        return InstanceStatus.TIMED_OUT
+    if StepStatus.STOPPED in found:
+        return InstanceStatus.STOPPED
+    if len(found) < len(plan.steps):
+        return run.baseline or of_run
+    return InstanceStatus.SUCCEEDED

@@ -1,0 +1,124 @@
+"""The tables of `runs`: one row for a run, one for how far it is, one for each step, and what waits for what.
+
+All keys begin with the key of the instance, `workflow/instance`. The rows of steps outlive a run: together they are the
+instance as all its runs have left it, and a restart takes away those that run again.
+"""
+
+import msgspec
+
+from kapelle.processors.tables import Tables, table
+from kapelle.schemas.contracts import InstanceStatus, StepStatus
+
+
+class DefinitionRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The definition of a workflow, by its digest: runs of the same version share it."""
+
+    text: str
+
+
+class RunRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The latest run of an instance."""
+
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    request_id: str
+    version: int
+    digest: str
+    status: InstanceStatus
+    initiator: str
+    params: str
+    run_params: str
+    step_run_params: str
+    run_properties: str
+    correlation_id: str
+    restart: str | None
+    started_at_ms: int
+    timeout_at_ms: int
+    baseline: InstanceStatus | None = None  # what the instance was before this run
+    ended_at_ms: int | None = None
+
+
+class ProgressRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """How far the latest run is: counts of its steps, so that no decision has to look at all of them."""
+
+    sequence: int = 0  # attempts made
+    active: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    stopped: int = 0
+
+
+class StepRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The latest attempt of a step."""
+
+    run_id: int
+    attempt: int
+    iteration: int
+    sequence: int
+    status: StepStatus
+    created_at_ms: int
+    changed_at_ms: int
+    started_at_ms: int | None = None
+    token: str | None = None
+    worker: str | None = None
+    timeout_at_ms: int | None = None
+    due_at_ms: int | None = None
+    lease_at_ms: int | None = None
+    retries: dict[str, int] = {}
+    successors: dict[str, bool] = {}
+    repeats: dict[str, bool] = {}
+
+
+class JoinRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What a step that is not created yet knows of its predecessors."""
+
+    arrived: int
+    satisfied: bool
+
+
+class LoopRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A loop of the workflow: which iteration it is in, what it waits for, and whether it is to be repeated."""
+
+    iteration: int
+    pending: int
+    again: bool = False
+
+
+class ParamsRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The evaluated parameters of a step, as JSON."""
+
+    text: str
+
+
+class WaitRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """A signal that a step waits for, or has. A restart keeps what a step has, another iteration of a loop does not."""
+
+    name: str
+    match: str
+    sequence: int | None = None
+    signal_id: str = ""
+    params: str = "{}"
+
+
+class AnswerRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """That a request was carried out, and the run that it was about or has led to."""
+
+    run_id: int
+    is_restart: bool = False
+    is_pending: bool = False  # `workflows` was asked for the run: it may refuse it, or its queue may
+
+
+class Runs(Tables):
+    """The state of one partition of `runs`."""
+
+    definitions = table("definitions", key=tuple[str], row=DefinitionRow)
+    runs = table("runs", key=tuple[str], row=RunRow)
+    progress = table("progress", key=tuple[str], row=ProgressRow)
+    steps = table("steps", key=tuple[str, str], row=StepRow)
+    joins = table("joins", key=tuple[str, str], row=JoinRow)
+    loops = table("loops", key=tuple[str, str], row=LoopRow)
+    waits = table("waits", key=tuple[str, str, int], row=WaitRow)  # by the place of the dependency
+    inputs = table("inputs", key=tuple[str, str], row=ParamsRow)  # of attempts that are under way
+    answers = table("answers", key=tuple[str, str], row=AnswerRow)  # by request id
+    outputs = table("outputs", key=tuple[str, str], row=ParamsRow)  # of steps that were complete

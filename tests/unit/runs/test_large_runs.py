@@ -1,0 +1,103 @@
+"""Decisions that are full: a large run goes on in parts, and loses nothing on the way."""
+
+import pytest
+
+from kapelle.processors.routes import RUN_COMMANDS, RUN_INTERNAL
+from kapelle.processors.runs import execution
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import Action
+from kapelle.testing.engine import Engine
+from tests.unit.runs.flows import BEGINNING, I, S, noop, passed, started, step, succeed
+
+
+def test_a_workflow_of_three_hundred_steps_side_by_side_runs_them_all() -> None:
+    run = started(*(noop(f"s{number}") for number in range(300)))
+
+    assert list(run.steps.values()) == [S.SUCCEEDED] * 300
+    assert run.status is I.SUCCEEDED
+
+
+def test_a_workflow_of_three_hundred_steps_in_a_row_runs_them_all_in_their_order() -> None:
+    run = started(*(noop(f"s{number}", *([f"s{number + 1}"] * (number < 299))) for number in range(300)))
+
+    rows = run.step_rows()
+    assert [rows[f"s{number}"].sequence for number in range(300)] == list(range(1, 301))
+    assert run.status is I.SUCCEEDED
+
+
+def test_a_step_that_three_hundred_lead_to_runs_once() -> None:
+    run = started(*(noop(f"s{number}", "end") for number in range(299)), noop("end"))
+
+    assert len(run.changes("end")) == 1
+    assert run.status is I.SUCCEEDED
+
+
+def test_a_step_that_was_left_over_passes_every_state_once() -> None:
+    run = started(*(noop(f"s{number}") for number in range(300)))
+
+    first, last = passed(run, "s0"), passed(run, "s299")
+
+    assert len(run.changes("s299")) == 2
+    assert first == last
+
+
+def test_three_hundred_tasks_are_each_given_out_once() -> None:
+    run = started(*(step(f"s{number}") for number in range(300)))
+
+    tasks = [one.task.step_id for one in run.engine.tasks(run)]
+
+    assert sorted(tasks) == sorted(f"s{number}" for number in range(300))
+
+
+def test_a_stop_takes_what_was_left_over_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "CHANGES_MAX", 2)
+    engine = Engine(same_cycle=False)
+    steps = [step("a", *(f"s{number}" for number in range(6))), *(step(f"s{number}") for number in range(6))]
+    engine.push({"properties": {"owner": "ann"}, "workflow": {"id": "flow", "steps": steps}})
+    run = engine.start("flow")
+    done = c.ReportTask(engine.task(run, "a").task.token, "a", "w", c.Report.SUCCEEDED)
+    engine.runtime.publish(RUN_COMMANDS, run.key, done)
+    engine.runtime.step()  # the command to go on with the steps left over stands in its topic now
+    engine.runtime.publish(RUN_INTERNAL, run.key, c.TerminateRun("r", "ann", 1, Action.STOP, "enough"))
+
+    engine.runtime.step_until_idle()
+
+    assert set(run.steps.values()) == {S.SUCCEEDED, S.STOPPED}
+    assert run.status is I.STOPPED
+
+
+def test_a_command_to_go_on_that_comes_late_changes_nothing() -> None:
+    run = started(step("a"))
+    succeed(run, "a")
+    run.restart(BEGINNING)
+    before = len(run.events())
+
+    run.engine.send(RUN_INTERNAL, run.key, c.ContinueRun(1))
+    run.engine.send(RUN_INTERNAL, run.key, c.ContinueRun(2))
+    run.engine.send(RUN_INTERNAL, "flow/77", c.ContinueRun(1))
+
+    assert len(run.events()) == before
+
+
+@pytest.mark.parametrize("changes_max", [1, 2, 3, 7])
+def test_however_little_a_decision_may_change_the_run_is_the_same(
+    changes_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def outcome() -> dict[str, tuple[S, int, int]]:
+        run = started(
+            noop("begin", "a"),
+            noop("a", "b", "c"),
+            noop("b", "d", {"x": "false"}),
+            noop("c", "d"),
+            noop("d", {"a": "n < 8", "e": "true"}, n="=params.getFromStep('step_instance_id')"),
+            noop("e"),
+            noop("x"),
+            noop("y"),
+        )
+        assert run.status is I.SUCCEEDED
+        return {name: (row.status, row.attempt, row.iteration) for name, row in run.step_rows().items()}
+
+    expected = outcome()
+    monkeypatch.setattr(execution, "CHANGES_MAX", changes_max)
+
+    assert outcome() == expected
