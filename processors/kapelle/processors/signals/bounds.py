@@ -1,0 +1,57 @@
+"""How large a signal may be, so that every record that repeats it still fits: offers, joins of eight names, starts."""
+
+from typing import Final
+
+import msgspec
+
+from kapelle.schemas import contracts as c
+
+NAME_CHARS_MAX: Final = 256
+ID_CHARS_MAX: Final = 1_024
+PARAMS_BYTES_MAX: Final = 16_384
+PAYLOAD_BYTES_MAX: Final = 262_144
+SOURCE_BYTES_MAX: Final = 16_384
+LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
+
+_params: Final = msgspec.json.Decoder(dict[str, str | int])
+
+
+def too_large(said: c.AnnounceSignal) -> str | None:
+    """What is too large in a signal, in words; None if nothing is."""
+    if _is_small(said):
+        return None
+    if not 0 < len(said.name) <= NAME_CHARS_MAX:
+        return f"Expected the name of a signal with 1 to {NAME_CHARS_MAX} characters, but it has {len(said.name)}"
+    if not 0 < len(said.signal_id) <= ID_CHARS_MAX:
+        return f"Expected an id of a signal with 1 to {ID_CHARS_MAX:,} characters, but it has {len(said.signal_id):,}"
+    for what, text, most in (
+        ("parameters", said.params, PARAMS_BYTES_MAX),
+        ("payload", said.payload, PAYLOAD_BYTES_MAX),
+        ("source", said.source, SOURCE_BYTES_MAX),
+    ):
+        if (size_bytes := len(text.encode("utf-8", "surrogatepass"))) > most:
+            return f"Expected at most {most:,} bytes of {what} in a signal, but found {size_bytes:,}"
+    return None
+
+
+def _is_small(said: c.AnnounceSignal) -> bool:
+    """Whether nothing can be too large: a character takes four bytes at the most, so most signals are not measured."""
+    return (
+        0 < len(said.name) <= NAME_CHARS_MAX
+        and 0 < len(said.signal_id) <= ID_CHARS_MAX
+        and 4 * len(said.params) <= PARAMS_BYTES_MAX
+        and 4 * len(said.payload) <= PAYLOAD_BYTES_MAX
+        and 4 * len(said.source) <= SOURCE_BYTES_MAX
+    )
+
+
+def unfit(said: c.AnnounceSignal) -> str | None:
+    """Why a signal cannot be taken, in words; None if it can."""
+    try:
+        params = _params.decode(said.params)
+    except msgspec.MsgspecError as error:
+        return f"Expected the parameters of a signal as strings and integers by name, but {error}"
+    for value in params.values():
+        if isinstance(value, int) and not LONG_MIN <= value <= LONG_MAX:
+            return "Expected integers of 64 bits as parameters of a signal, but found a larger one"
+    return too_large(said)

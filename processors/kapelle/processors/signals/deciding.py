@@ -1,0 +1,254 @@
+"""What is decided on an announcement, and on who wants to hear of what.
+
+0. What is no signal, or a too large one, is set aside.
+1. An id that is known under its name is a repetition: it is recorded, and nothing happens.
+2. What happened too long before others of its name is too late: it is recorded, and nothing happens.
+3. All else is accepted, gets the next number of its name, and is offered to each subscription that it matches, once.
+4. A subscription hears of signals that are accepted after it was made; a step that waits takes one of the past.
+5. A decision makes `OFFERS_MAX` offers and looks at `LOOKS_MAX` rows; a command to itself goes on with the rest.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from kapelle.processors.effects import Effect, Emit, Send, SetAside
+from kapelle.processors.messages import Message
+from kapelle.processors.routes import RUN_INTERNAL, SIGNAL_INTERNAL, TRIGGER_COMMANDS, run_key, trigger_key
+from kapelle.processors.signals.applying import NEW, step_subscription, trigger_subscription
+from kapelle.processors.signals.bounds import unfit
+from kapelle.processors.signals.finding import Cursor, Found, Past, Span, bounded, by_value, concerned, past
+from kapelle.processors.signals.matching import Entry, conditions_of, entries_of
+from kapelle.processors.signals.processor import signals
+from kapelle.processors.signals.tables import SignalRow, Signals, SubscriptionRow
+from kapelle.processors.signals.windows import CLOCK, bucket_of, floor_ms, kept
+from kapelle.schemas import contracts as c
+
+OFFERS_MAX: Final = 500
+ANY, LATEST = "any", "latest"
+
+
+@signals.decides(c.AnnounceSignal)
+def announce(message: Message[c.AnnounceSignal], state: Signals, now_ms: int) -> Iterator[Effect]:
+    """Accept a signal, unless it is a repetition or too old to tell."""
+    said = message.value
+    if (reason := unfit(said)) is not None:
+        yield SetAside(reason)
+        return
+    # Nothing happens in the future: a clock that is ahead must not make all others too late.
+    happened_ms = min(said.happened_at_ms if said.happened_at_ms is not None else now_ms, now_ms)
+    clock = state.clock.get((CLOCK,))
+    bucket = bucket_of(max(happened_ms, clock.at_ms) if clock else happened_ms)
+    first = _known(said, state, bucket)
+    if first is not None:
+        yield Emit(c.SignalDuplicated(said.name, said.signal_id, first, said.source, now_ms))
+        return
+    name = state.names.get((said.name,)) or NEW
+    if name.sequence and happened_ms < (floor := floor_ms(name, bucket)):
+        yield Emit(c.SignalTooLate(said.name, said.signal_id, happened_ms, floor, said.source, now_ms))
+        return
+    sequence = name.sequence + 1
+    row = SignalRow(said.signal_id, said.params, happened_ms)
+    found, rest = bounded(concerned(said.name, (sequence, row), state, after=None), OFFERS_MAX)
+    yield Emit(
+        c.SignalAccepted(
+            name=said.name,
+            signal_id=said.signal_id,
+            sequence=sequence,
+            params=said.params,
+            payload=said.payload,
+            happened_at_ms=happened_ms,
+            source=said.source,
+            offered=tuple(at.subscription for at, _ in found),
+            at_ms=now_ms,
+        )
+    )
+    if found:
+        yield from _offer(said.name, (sequence, row), found, now_ms)
+    yield from _go_on(said.name, sequence, rest)
+
+
+def _go_on(name: str, sequence: int, rest: Cursor | None) -> Iterator[Effect]:
+    if rest is not None:
+        yield Send(SIGNAL_INTERNAL, name, c.ContinueMatching(sequence, rest.json(), None))
+
+
+def _known(said: c.AnnounceSignal, state: Signals, bucket: int) -> int | None:
+    for one in reversed(kept(bucket)):
+        row = state.seen.get((one, said.name, said.signal_id))
+        if row is not None:
+            return row.sequence
+    return None
+
+
+def _offer(name: str, signal: Past, found: list[Found], now_ms: int) -> Iterator[Effect]:
+    """Offer a signal to those whom it concerns."""
+    for _, subscription in found:
+        if subscription.trigger_id:
+            key = trigger_key(subscription.workflow_id, subscription.trigger_id)
+            yield Send(TRIGGER_COMMANDS, key, _offer_of(name, signal, subscription))
+        else:
+            yield from _matched(name, signal, subscription, now_ms)
+
+
+def _offer_of(name: str, signal: Past, to: SubscriptionRow) -> c.OfferSignal:
+    sequence, row = signal
+    return c.OfferSignal(name, row.signal_id, sequence, row.params, row.happened_at_ms, to.generation)
+
+
+def _matched(name: str, signal: Past, waiting: SubscriptionRow, now_ms: int) -> Iterator[Effect]:
+    """A step has what it waits for: it waits no more."""
+    (sequence, row), w = signal, waiting
+    yield Emit(c.AwaitEnded(name, w.workflow_id, w.instance_id, w.step_id, w.index, now_ms, sequence))
+    told = c.MatchDependency(
+        w.run_id, w.step_id, w.attempt, w.iteration, w.index, name, row.signal_id, sequence, row.params
+    )
+    yield Send(RUN_INTERNAL, run_key(w.workflow_id, w.instance_id), told)
+
+
+@signals.decides(c.ContinueMatching)
+def continue_matching(message: Message[c.ContinueMatching], state: Signals, now_ms: int) -> Iterator[Effect]:
+    """Go on where the last decision was full."""
+    name, asked = message.key, message.value
+    if asked.subscription is not None:
+        row = state.subscriptions.get((name, asked.subscription))
+        if row is not None:
+            go_on = _offer_past if row.trigger_id else _look_back
+            yield from go_on(name, asked, row, state, now_ms)
+        return
+    signal_row = state.signals.get((name, asked.sequence))
+    if signal_row is None:
+        return
+    signal = (asked.sequence, signal_row)
+    found, rest = bounded(concerned(name, signal, state, after=Cursor.parse(asked.after)), OFFERS_MAX)
+    if found:
+        offered = tuple(at.subscription for at, _ in found)
+        yield Emit(c.SignalOffered(name, asked.sequence, offered, now_ms))
+        yield from _offer(name, signal, found, now_ms)
+    yield from _go_on(name, asked.sequence, rest)
+
+
+@signals.decides(c.SubscribeTrigger)
+def subscribe(message: Message[c.SubscribeTrigger], state: Signals, now_ms: int) -> Iterator[Effect]:
+    """A trigger hears of matching signals from now on, and of those of the past if it asks for them."""
+    name, asked = message.key, message.value
+    access = _access(name, asked.match, state)
+    yield Emit(
+        c.TriggerSubscribed(
+            name, asked.workflow_id, asked.trigger_id, asked.match, access, now_ms, generation=asked.generation
+        )
+    )
+    if asked.since_at_ms is not None:
+        subscription = trigger_subscription(asked.workflow_id, asked.trigger_id)
+        after = f"{asked.generation}/{asked.since_at_ms}"
+        yield Send(SIGNAL_INTERNAL, name, c.ContinueMatching(0, after, subscription))
+
+
+def _offer_past(
+    name: str, asked: c.ContinueMatching, row: SubscriptionRow, state: Signals, now_ms: int
+) -> Iterator[Effect]:
+    """Offer signals of the past to one trigger, oldest first, up to where it hears of them anyway."""
+    generation, since_ms = map(int, asked.after.split("/"))
+    if generation != row.generation:
+        return  # it was armed anew meanwhile, and asks for the past itself
+    matching = past(name, conditions_of(row.match), state, Span(asked.sequence, row.since + 1))
+    wanted = ((at, one if one and one.happened_at_ms >= since_ms else None) for at, one in matching)
+    found, rest = bounded(wanted, OFFERS_MAX)
+    subscription = trigger_subscription(row.workflow_id, row.trigger_id)
+    for signal in found:
+        yield Emit(c.SignalOffered(name, signal[0], (subscription,), now_ms))
+        yield Send(TRIGGER_COMMANDS, trigger_key(row.workflow_id, row.trigger_id), _offer_of(name, signal, row))
+    if rest is not None:
+        yield Send(SIGNAL_INTERNAL, name, c.ContinueMatching(rest, asked.after, subscription))
+
+
+def _look_back(
+    name: str, asked: c.ContinueMatching, row: SubscriptionRow, state: Signals, now_ms: int
+) -> Iterator[Effect]:
+    """Go on looking for a signal of the past that a waiting step can have."""
+    since, how = asked.after.split("/")
+    if int(since) != row.since:
+        return  # it waits anew, and has looked again
+    is_latest = how == LATEST
+    span = Span(0, asked.sequence, newest_first=True) if is_latest else Span(asked.sequence, row.since + 1)
+    found, rest = bounded(past(name, conditions_of(row.match), state, span), 1)
+    if found:
+        yield from _matched(name, found[0], row, now_ms)
+    elif rest is not None:
+        yield Send(SIGNAL_INTERNAL, name, c.ContinueMatching(rest, asked.after, asked.subscription))
+
+
+@signals.decides(c.UnsubscribeTrigger)
+def unsubscribe(message: Message[c.UnsubscribeTrigger], state: Signals, now_ms: int) -> Iterator[Effect]:
+    """A trigger hears of nothing any more."""
+    name, asked = message.key, message.value
+    if state.subscriptions.get((name, trigger_subscription(asked.workflow_id, asked.trigger_id))) is not None:
+        yield Emit(c.TriggerUnsubscribed(name, asked.workflow_id, asked.trigger_id, now_ms))
+
+
+@signals.decides(c.AwaitSignal)
+def await_signal(message: Message[c.AwaitSignal], state: Signals, now_ms: int) -> Iterator[Effect]:
+    """A step is told of a signal of the past that matches, or waits for the next one."""
+    name, asked = message.key, message.value
+    found, rest = _first_of_the_past(name, asked, state)
+    waiting = SubscriptionRow(
+        match=asked.match,
+        access=[],
+        since=0,
+        workflow_id=asked.workflow_id,
+        instance_id=asked.instance_id,
+        run_id=asked.run_id,
+        step_id=asked.step_id,
+        attempt=asked.attempt,
+        iteration=asked.iteration,
+        index=asked.index,
+    )
+    if found:
+        yield from _matched(name, found[0], waiting, now_ms)
+        return
+    yield Emit(
+        c.StepAwaits(
+            name=name,
+            workflow_id=asked.workflow_id,
+            instance_id=asked.instance_id,
+            run_id=asked.run_id,
+            step_id=asked.step_id,
+            attempt=asked.attempt,
+            iteration=asked.iteration,
+            index=asked.index,
+            match=asked.match,
+            access=_access(name, asked.match, state),
+            at_ms=now_ms,
+        )
+    )
+    if rest is not None:
+        subscription = step_subscription(asked.workflow_id, asked.instance_id, asked.step_id, asked.index)
+        since = (state.names.get((name,)) or NEW).sequence
+        after = f"{since}/{LATEST if asked.is_latest else ANY}"
+        yield Send(SIGNAL_INTERNAL, name, c.ContinueMatching(rest, after, subscription))
+
+
+def _first_of_the_past(name: str, asked: c.AwaitSignal, state: Signals) -> tuple[list[Past], int | None]:
+    """A signal that a step can have at once; if there was too much to look at, where to go on."""
+    conditions = conditions_of(asked.match)
+    values = None if asked.is_latest else by_value(name, conditions, state)
+    if values is None:
+        return bounded(past(name, conditions, state, Span(newest_first=asked.is_latest)), 1)
+    found, rest = bounded(values, 1)
+    return found, None if rest is None else 0
+
+
+@signals.decides(c.ForgetAwait)
+def forget_await(message: Message[c.ForgetAwait], state: Signals, now_ms: int) -> Iterator[Effect]:
+    """A step does not wait any more."""
+    name, asked = message.key, message.value
+    subscription = step_subscription(asked.workflow_id, asked.instance_id, asked.step_id, asked.index)
+    if state.subscriptions.get((name, subscription)) is not None:
+        yield Emit(c.AwaitEnded(name, asked.workflow_id, asked.instance_id, asked.step_id, asked.index, now_ms, None))
+
+
+def _access(name: str, match: str, state: Signals) -> tuple[str, ...]:
+    def crowd(entry: Entry) -> int:
+        row = state.crowds.get((name, entry.param, entry.kind, entry.text))
+        return row.count if row else 0
+
+    return tuple(str(entry) for entry in entries_of(conditions_of(match), crowd))

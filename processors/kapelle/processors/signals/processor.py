@@ -1,0 +1,15 @@
+"""The processor `signals`: each signal once, in order of its name, to everyone whom it concerns."""
+
+from typing import Final
+
+from kapelle.processors.processor import Processor
+from kapelle.processors.routes import RUN_INTERNAL, SIGNAL_COMMANDS, SIGNAL_EVENTS, SIGNAL_INTERNAL, TRIGGER_COMMANDS
+from kapelle.processors.signals.tables import Signals
+
+signals: Final = Processor(
+    "signals",
+    tables=Signals,
+    inputs=[SIGNAL_COMMANDS, SIGNAL_INTERNAL],
+    events=SIGNAL_EVENTS,
+    outputs=[SIGNAL_INTERNAL, TRIGGER_COMMANDS, RUN_INTERNAL],
+)

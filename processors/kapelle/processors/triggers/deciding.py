@@ -1,0 +1,127 @@
+"""What a trigger does with a signal.
+
+1. A signal whose partners are all there fires the trigger, once, and all of them are used up.
+2. A signal whose partners are not all there is kept until they are, or until it expires.
+3. The start has an id that is made from the trigger and its signals, or from what `dedup_expr` says. Whatever is done
+   twice, the same signals start one instance.
+4. `params`, `condition` and `dedup_expr` are evaluated with the parameters of the signals. If the condition is false or
+   one of them cannot be evaluated nothing is started; that is recorded, and the signals are used up.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from kapelle.processors.effects import Effect, Emit, Send
+from kapelle.processors.messages import Message, TimerDue
+from kapelle.processors.routes import SIGNAL_INTERNAL, TRIGGER_COMMANDS, WORKFLOW_INTERNAL
+from kapelle.processors.signals.matching import conditions_json
+from kapelle.processors.triggers.applying import generation_after, place_of, places
+from kapelle.processors.triggers.definition import Trigger, trigger_of
+from kapelle.processors.triggers.firing import Joined, NotStarted, start_of
+from kapelle.processors.triggers.joining import join_value, partners
+from kapelle.processors.triggers.processor import triggers
+from kapelle.processors.triggers.tables import TriggerRow, Triggers
+from kapelle.schemas import contracts as c
+
+DROPS_MAX: Final = 500
+AUTHOR: Final = "signal"
+
+
+@triggers.decides(c.SetTrigger)
+def set_trigger(message: Message[c.SetTrigger], state: Triggers, now_ms: int) -> Iterator[Effect]:
+    """Arm a trigger: it is offered matching signals from now on."""
+    asked = message.value
+    before = state.triggers.get((message.key,))
+    event = c.TriggerSet(asked.workflow_id, asked.trigger_id, asked.version, asked.definition, now_ms)
+    if before is None or not before.is_armed:
+        yield Emit(event)
+        trigger = trigger_of(asked.definition)
+        for name, wanted in trigger.names.items():
+            match = conditions_json(wanted.match)
+            subscribe = c.SubscribeTrigger(
+                asked.workflow_id, asked.trigger_id, match, trigger.since_at_ms, generation_after(before)
+            )
+            yield Send(SIGNAL_INTERNAL, name, subscribe)
+    elif before.version != asked.version:
+        yield Emit(event)  # the same trigger in another version: it goes on with what it has
+
+
+@triggers.decides(c.RemoveTrigger)
+def remove_trigger(message: Message[c.RemoveTrigger], state: Triggers, now_ms: int) -> Iterator[Effect]:
+    """Disarm a trigger, and forget what it has kept, a part at a time."""
+    row = state.triggers.get((message.key,))
+    if row is None:
+        return
+    if row.is_armed:
+        yield Emit(c.TriggerRemoved(row.workflow_id, row.trigger_id, now_ms))
+        for name in trigger_of(row.definition).names:
+            yield Send(SIGNAL_INTERNAL, name, c.UnsubscribeTrigger(row.workflow_id, row.trigger_id))
+        yield from _drop(message.key, row.generation, state, now_ms)
+
+
+@triggers.decides(c.DropKept)
+def drop_kept(message: Message[c.DropKept], state: Triggers, now_ms: int) -> Iterator[Effect]:
+    """Go on forgetting."""
+    yield from _drop(message.key, message.value.generation, state, now_ms)
+
+
+def _drop(key: str, generation: int, state: Triggers, now_ms: int) -> Iterator[Effect]:
+    count = sum(1 for _ in islice(places(state, key, generation), DROPS_MAX))
+    if count:
+        yield Emit(c.KeptDropped(generation, count, now_ms))
+    if count == DROPS_MAX:
+        yield Send(TRIGGER_COMMANDS, key, c.DropKept(generation))
+
+
+@triggers.decides(c.OfferSignal)
+def offer_signal(message: Message[c.OfferSignal], state: Triggers, now_ms: int) -> Iterator[Effect]:
+    """Fire with a signal, or keep it."""
+    key, offer = message.key, message.value
+    row = state.triggers.get((key,))
+    if row is None or not row.is_armed or row.generation != offer.generation:
+        return  # it was disarmed while the offer was on its way
+    trigger = trigger_of(row.definition)
+    value = join_value(trigger, offer)
+    if value is None:
+        keys = ", ".join(trigger.names[offer.name].join_keys)
+        reason = f"Expected the join keys {keys} among its parameters, but one is missing"
+        yield Emit(c.SignalPassedOver(offer.name, offer.signal_id, offer.sequence, reason, now_ms))
+        return
+    found = partners(key, row, trigger, value, state)
+    older = found.get(offer.name)
+    if older is not None and trigger.names[offer.name].is_latest:
+        newest = max(older.sequence, offer.sequence)
+        reason = f"Expected the latest, and {newest} is newer"
+        if newest == older.sequence:  # one of the past came behind one of now
+            yield Emit(c.SignalPassedOver(offer.name, offer.signal_id, offer.sequence, reason, now_ms))
+            return
+        yield Emit(c.SignalPassedOver(older.name, older.signal_id, older.sequence, reason, now_ms, value))
+        older = None
+    if older is None:  # else it waits behind one of its own name, whose partners are not there either
+        found[offer.name] = c.JoinedSignal(offer.name, offer.signal_id, offer.sequence, offer.params)
+    if older is None and len(found) == len(trigger.names):
+        names = list(trigger.names)
+        joined = Joined(value, tuple(found[name] for name in names), names.index(offer.name))
+        yield from _fire(row, trigger, joined, now_ms)
+    else:
+        expires = None if trigger.expires_after_ms is None else now_ms + trigger.expires_after_ms
+        yield Emit(c.SignalKept(offer.name, offer.signal_id, offer.sequence, offer.params, value, now_ms, expires))
+
+
+def _fire(row: TriggerRow, trigger: Trigger, joined: Joined, now_ms: int) -> Iterator[Effect]:
+    value, used = joined.value, joined.signals
+    try:
+        start = start_of(row, trigger, joined, now_ms)
+    except NotStarted as error:
+        yield Emit(c.FiringSkipped(row.workflow_id, row.trigger_id, value, used, str(error), now_ms))
+        return
+    yield Emit(c.TriggerFired(row.workflow_id, row.trigger_id, start.request_id, value, used, now_ms, joined.last))
+    yield Send(WORKFLOW_INTERNAL, row.workflow_id, c.StartInstances(AUTHOR, (start,)))
+
+
+@triggers.timer_due
+def give_up(message: Message[TimerDue], _: Triggers, now_ms: int) -> Iterator[Effect]:
+    """A signal has waited for its partners for too long."""
+    generation, value, name, sequence = place_of(message.value.name)
+    yield Emit(c.SignalExpired(generation, name, sequence, value, now_ms))

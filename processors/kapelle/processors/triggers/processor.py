@@ -1,0 +1,15 @@
+"""The processor `triggers`: joins signals, and starts a workflow once for each combination."""
+
+from typing import Final
+
+from kapelle.processors.processor import Processor
+from kapelle.processors.routes import SIGNAL_INTERNAL, TRIGGER_COMMANDS, TRIGGER_EVENTS, WORKFLOW_INTERNAL
+from kapelle.processors.triggers.tables import Triggers
+
+triggers: Final = Processor(
+    "triggers",
+    tables=Triggers,
+    inputs=[TRIGGER_COMMANDS],
+    events=TRIGGER_EVENTS,
+    outputs=[SIGNAL_INTERNAL, WORKFLOW_INTERNAL, TRIGGER_COMMANDS],
+)
