@@ -1,0 +1,153 @@
+"""`publisher.instances`: the statuses of instances, from their creation to the end of each of their runs.
+
+| event | status |
+|---|---|
+| `InstanceCreated` | what it says: CREATED, or STOPPED or FAILED if the run will never begin |
+| `InstanceLaunched` | IN_PROGRESS |
+| `InstanceEnded` | what it says |
+
+All three are events of the workflow, so its instances have one order. What a record says beside its status is in the
+event that created the run: it is kept until the run has ended.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from kapelle.processors.effects import Effect, Emit, Send
+from kapelle.processors.messages import Message
+from kapelle.processors.processor import Processor
+from kapelle.processors.publisher.sources import Number, Numbered, next_number, source_of
+from kapelle.processors.publisher.streams import INSTANCE_CHANGES, INSTANCE_STATE
+from kapelle.processors.routes import WORKFLOW_EVENTS, run_key
+from kapelle.processors.tables import table
+from kapelle.processors.workflows.ending import TERMINAL
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import InitiatorType, InstanceStatus
+
+
+class Live(msgspec.Struct, frozen=True, gc=False):
+    """What is known of a run that has not ended."""
+
+    run_id: int
+    version: int
+    initiator: InitiatorType
+    author: str
+    request_id: str
+    correlation_id: str
+    created_at_ms: int
+    started_at_ms: int | None = None
+
+
+class Instances(Numbered):
+    """The runs that have not ended, by workflow and instance."""
+
+    live = table("live", key=tuple[str, int], row=Live)
+
+
+instances: Final = Processor(
+    "publisher.instances", tables=Instances, inputs=[WORKFLOW_EVENTS], events=INSTANCE_CHANGES, outputs=[INSTANCE_STATE]
+)
+UNKNOWN: Final = Live(0, 0, InitiatorType.OTHER, "", "", "", 0)  # of a run whose beginning is no longer in the history
+
+
+class Initiator(msgspec.Struct, frozen=True):
+    """What is published of an initiator."""
+
+    type: str = "MANUAL"
+
+
+@instances.decides(c.InstanceCreated)
+def publish_creation(message: Message[c.InstanceCreated], state: Instances, _: int) -> Iterator[Effect]:
+    event = message.value
+    live = Live(
+        run_id=event.run_id,
+        version=event.version,
+        initiator=_initiator(event.initiator),
+        author=event.author,
+        request_id=event.request_id,
+        correlation_id=event.correlation_id,
+        created_at_ms=event.at_ms,
+    )
+    return _published(message, state, live, status=event.status, previous=None)
+
+
+@instances.decides(c.InstanceLaunched)
+def publish_launch(message: Message[c.InstanceLaunched], state: Instances, _: int) -> Iterator[Effect]:
+    event = message.value
+    live = msgspec.structs.replace(_live(state, event), started_at_ms=event.at_ms)
+    return _published(message, state, live, status=InstanceStatus.IN_PROGRESS, previous=InstanceStatus.CREATED)
+
+
+@instances.decides(c.InstanceEnded)
+def publish_end(message: Message[c.InstanceEnded], state: Instances, _: int) -> Iterator[Effect]:
+    event = message.value
+    previous = InstanceStatus.IN_PROGRESS if event.was_launched else InstanceStatus.CREATED
+    return _published(message, state, _live(state, event), status=event.status, previous=previous)
+
+
+@instances.applies(c.InstanceStatusChange)
+def instance_published(message: Message[c.InstanceStatusChange], state: Instances) -> None:
+    change = message.value
+    state.numbers.put((message.key,), Number(change.sequence))
+    if change.status in TERMINAL:
+        state.live.delete((message.key, change.instance_id))
+        return
+    live = Live(
+        run_id=change.run_id,
+        version=change.version,
+        initiator=change.initiator,
+        author=change.author,
+        request_id=change.request_id,
+        correlation_id=change.correlation_id,
+        created_at_ms=change.created_at_ms,
+        started_at_ms=change.started_at_ms,
+    )
+    state.live.put((message.key, change.instance_id), live)
+
+
+def _live(state: Instances, event: c.InstanceLaunched | c.InstanceEnded) -> Live:
+    return state.live.get((event.workflow_id, event.instance_id)) or msgspec.structs.replace(
+        UNKNOWN, run_id=event.run_id
+    )
+
+
+def _published(
+    message: Message[Any], state: Instances, live: Live, *, status: InstanceStatus, previous: InstanceStatus | None
+) -> Iterator[Effect]:
+    event, source = message.value, source_of(message)
+    change = c.InstanceStatusChange(
+        workflow_id=event.workflow_id,
+        instance_id=event.instance_id,
+        run_id=live.run_id,
+        sequence=next_number(state, message.key),
+        status=status,
+        previous_status=previous,
+        version=live.version,
+        initiator=live.initiator,
+        author=live.author,
+        request_id=live.request_id,
+        correlation_id=live.correlation_id,
+        reason="" if isinstance(event, c.InstanceLaunched) else event.reason,
+        created_at_ms=live.created_at_ms,
+        started_at_ms=live.started_at_ms,
+        ended_at_ms=event.at_ms if status in TERMINAL else None,
+        at_ms=event.at_ms,
+        source_topic=source.topic,
+        source_partition=source.partition,
+        source_offset=source.offset,
+    )
+    yield Emit(change)
+    yield Send(INSTANCE_STATE, run_key(event.workflow_id, event.instance_id), change)
+
+
+_decode_initiator = msgspec.json.Decoder(Initiator).decode
+
+
+def _initiator(written: str) -> InitiatorType:
+    try:
+        named = _decode_initiator(written).type.upper()
+    except msgspec.MsgspecError:
+        return InitiatorType.OTHER
+    return InitiatorType(named) if named in InitiatorType.__members__ else InitiatorType.OTHER

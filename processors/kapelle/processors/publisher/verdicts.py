@@ -1,0 +1,143 @@
+"""`publisher.signals`: what became of every signal, and what each trigger made of it. A firing is a record per signal.
+
+| event | verdict | key |
+|---|---|---|
+| `SignalAccepted`, `SignalDuplicated`, `SignalTooLate` | ACCEPTED, DUPLICATE, TOO_LATE | the signal's name |
+| `SignalKept`, `SignalPassedOver`, `SignalExpired` | KEPT, PASSED_OVER, EXPIRED | workflow and trigger |
+| `TriggerFired`, `FiringSkipped` | FIRED, SKIPPED | workflow and trigger |
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kapelle.processors.effects import Effect, Emit
+from kapelle.processors.messages import Message
+from kapelle.processors.processor import Processor
+from kapelle.processors.publisher.sources import Number, Numbered, next_number, source_of
+from kapelle.processors.publisher.streams import SIGNAL_VERDICTS
+from kapelle.processors.routes import SIGNAL_EVENTS, TRIGGER_EVENTS
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import Verdict
+
+verdicts: Final = Processor(
+    "publisher.signals", tables=Numbered, inputs=[SIGNAL_EVENTS, TRIGGER_EVENTS], events=SIGNAL_VERDICTS
+)
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """One signal as an event names it."""
+
+    name: str
+    signal_id: str | None
+    sequence: int | None
+
+
+@verdicts.decides(c.SignalAccepted)
+def publish_accepted(message: Message[c.SignalAccepted], state: Numbered, _: int) -> Iterator[Effect]:
+    event = message.value
+    params = msgspec.json.decode(event.params)
+    return _published(
+        message,
+        state,
+        [Judged(event.name, event.signal_id, event.sequence)],
+        verdict=Verdict.ACCEPTED,
+        more={
+            "strings": {name: value for name, value in params.items() if isinstance(value, str)},
+            "longs": {name: value for name, value in params.items() if isinstance(value, int)},
+            "happened_at_ms": event.happened_at_ms,
+        },
+    )
+
+
+@verdicts.decides(c.SignalDuplicated)
+def publish_duplicate(message: Message[c.SignalDuplicated], state: Numbered, _: int) -> Iterator[Effect]:
+    event = message.value
+    judged = [Judged(event.name, event.signal_id, event.first_sequence)]
+    return _published(message, state, judged, verdict=Verdict.DUPLICATE)
+
+
+@verdicts.decides(c.SignalTooLate)
+def publish_too_late(message: Message[c.SignalTooLate], state: Numbered, _: int) -> Iterator[Effect]:
+    event = message.value
+    more = {"happened_at_ms": event.happened_at_ms}
+    return _published(message, state, [Judged(event.name, event.signal_id, None)], verdict=Verdict.TOO_LATE, more=more)
+
+
+@verdicts.decides(c.SignalKept)
+def publish_kept(message: Message[c.SignalKept], state: Numbered, _: int) -> Iterator[Effect]:
+    event = message.value
+    judged = [Judged(event.name, event.signal_id, event.sequence)]
+    more = {**_trigger(message.key), "join_value": event.join_value}
+    return _published(message, state, judged, verdict=Verdict.KEPT, more=more)
+
+
+@verdicts.decides(c.SignalPassedOver)
+def publish_passed_over(message: Message[c.SignalPassedOver], state: Numbered, _: int) -> Iterator[Effect]:
+    event = message.value
+    judged = [Judged(event.name, event.signal_id, event.sequence)]
+    more = {**_trigger(message.key), "join_value": event.join_value, "reason": event.reason}
+    return _published(message, state, judged, verdict=Verdict.PASSED_OVER, more=more)
+
+
+@verdicts.decides(c.SignalExpired)
+def publish_expired(message: Message[c.SignalExpired], state: Numbered, _: int) -> Iterator[Effect]:
+    event = message.value
+    more = {**_trigger(message.key), "join_value": event.join_value}
+    return _published(message, state, [Judged(event.name, None, event.sequence)], verdict=Verdict.EXPIRED, more=more)
+
+
+@verdicts.decides(c.TriggerFired)
+def publish_firing(message: Message[c.TriggerFired], state: Numbered, _: int) -> Iterator[Effect]:
+    event = message.value
+    more = {**_trigger(message.key), "join_value": event.join_value, "request_id": event.request_id}
+    return _published(message, state, _joined(event.signals), verdict=Verdict.FIRED, more=more)
+
+
+@verdicts.decides(c.FiringSkipped)
+def publish_skipped(message: Message[c.FiringSkipped], state: Numbered, _: int) -> Iterator[Effect]:
+    event = message.value
+    more = {**_trigger(message.key), "join_value": event.join_value, "reason": event.reason}
+    return _published(message, state, _joined(event.signals), verdict=Verdict.SKIPPED, more=more)
+
+
+@verdicts.applies(c.SignalVerdict)
+def verdict_published(message: Message[c.SignalVerdict], state: Numbered) -> None:
+    state.numbers.put((message.key,), Number(message.value.sequence))
+
+
+def _trigger(key: str) -> dict[str, str]:
+    workflow_id, _, trigger_id = key.partition("/")  # a workflow id holds no slash
+    return {"workflow_id": workflow_id, "trigger_id": trigger_id}
+
+
+def _joined(signals: Sequence[c.JoinedSignal]) -> list[Judged]:
+    return [Judged(one.name, one.signal_id, one.sequence) for one in signals]
+
+
+def _published(
+    message: Message[Any],
+    state: Numbered,
+    judged: Sequence[Judged],
+    *,
+    verdict: Verdict,
+    more: Mapping[str, Any] | None = None,
+) -> Iterator[Effect]:
+    source, first = source_of(message), next_number(state, message.key)
+    for number, signal in enumerate(judged, first):
+        fields: dict[str, Any] = {"reason": "", "strings": {}, "longs": {}} | dict(more or {})
+        yield Emit(
+            c.SignalVerdict(
+                signal_name=signal.name,
+                signal_id=signal.signal_id,
+                signal_sequence=signal.sequence,
+                sequence=number,
+                verdict=verdict,
+                at_ms=message.value.at_ms,
+                source_topic=source.topic,
+                source_partition=source.partition,
+                source_offset=source.offset,
+                **fields,
+            )
+        )
