@@ -1,48 +1,21 @@
 """Thousands of seeded histories of a simulated cluster. A seed that fails is printed, and fails again when run."""
 
-import logging
-import multiprocessing
-import os
-from collections.abc import Iterator
-
 import pytest
 
 from kapelle.testing.schedule import Schedule
 from tests.proof.mutants import MUTANTS
 from tests.proof.simulate import ALL, seen_by_readers, simulate
 from tests.proof.workload import mixed
+from tests.simulation.seeds import PIECES, check, named
 
-SEEDS = int(os.environ.get("KAPELLE_SIMULATION_SEEDS", "10000"))
-FIRST = int(os.environ.get("KAPELLE_SIMULATION_FIRST", "0"))
 MUTANT_SEEDS_MAX = 400
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Members tell of every cycle that they give up: here that is all they do."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
-def failure_of(seed: int) -> tuple[int, list[str]]:
-    """What is wrong with the history of a seed. Anything raised is a failure too, and must not hide the seed."""
-    logging.disable(logging.CRITICAL)
-    try:
-        return seed, simulate(seed)
-    except (Exception, AssertionError) as error:  # noqa: BLE001 - see above
-        return seed, [f"{type(error).__name__}: {error}"]
-
-
-@pytest.mark.timeout(600)
-def test_every_seeded_history_is_exactly_once_and_in_order() -> None:
-    with multiprocessing.get_context("spawn").Pool(os.cpu_count() or 1) as pool:
-        results = pool.imap_unordered(failure_of, range(FIRST, FIRST + SEEDS), chunksize=50)
-        failures = [f"seed {seed}: {problems[:3]}" for seed, problems in results if problems]
-
-    assert not failures, f"{len(failures)} of {SEEDS} seeds failed; simulate(seed) shows it again:\n" + "\n".join(
-        failures[:5]
-    )
+@pytest.mark.parametrize("seeds", PIECES[::2], ids=named)
+def test_every_seeded_history_is_exactly_once_and_in_order(seeds: range) -> None:
+    check(seeds)
 
 
 @pytest.mark.parametrize("name", sorted(MUTANTS))

@@ -27,13 +27,42 @@ def declared(**attributes: Any) -> type[Tables]:
     return type("Declared", (Tables,), attributes)
 
 
-def test_changes_are_the_last_values_without_the_prefix_of_the_shard() -> None:
-    state = shard(MemoryStore())
+def test_changes_are_the_last_values_without_the_prefix_of_the_shard(store: Store) -> None:
+    state = shard(store)
+    state.writer.stock.put(("b",), ROW)
+    commit(state, store)
     state.writer.stock.put(("a",), Note("first"))
     state.writer.stock.put(("a",), Note("last"))
     state.writer.stock.delete(("b",))
 
     assert state.changes() == [(b"stock\0a\0", b"\x01\x81\xa4text\xa4last"), (b"stock\0b\0", None)]
+
+
+def test_rows_that_came_and_went_between_two_commits_are_no_changes(store: Store) -> None:
+    state = shard(store)
+    state.writer.stock.put(("kept",), ROW)
+    for name in ("a", "b", "z"):
+        state.writer.stock.put((name,), ROW)
+        assert state.reader.stock.first() is not None
+        state.writer.stock.delete((name,))
+
+    assert [key for key, _ in state.changes()] == [b"stock\0kept\0"]
+    assert list(state.reader.stock.prefix()) == [(("kept",), ROW)]
+    commit(state, store)
+    assert list(state.reader.stock.prefix()) == [(("kept",), ROW)]
+
+
+def test_a_row_that_is_stored_and_changed_before_it_is_deleted_is_a_change(store: Store) -> None:
+    state = shard(store)
+    state.writer.stock.put(("a",), ROW)
+    commit(state, store)
+    state.writer.stock.put(("a",), Note("other"))
+    state.writer.stock.delete(("a",))
+    state.writer.stock.put(("b",), ROW)
+    state.writer.stock.delete(("b",))
+    state.writer.stock.put(("b",), ROW)
+
+    assert dict(state.changes()) == {b"stock\0a\0": None, b"stock\0b\0": b"\x01\x81\xa4text\xa3row"}
 
 
 def test_rows_are_stored_where_they_always_were(store: Store) -> None:

@@ -1,10 +1,13 @@
 """Same-cycle delivery: the rules that decide between the cycle and the topic, one by one, and the law they serve."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
-from kapelle.processors.effects import Send
+from kapelle.processors.effects import Effect, Emit, Send
+from kapelle.processors.messages import Message
+from kapelle.processors.processor import Processor
+from kapelle.processors.streams import Keep, Stream
 from kapelle.schemas.contracts import Stage
 from kapelle.topology.build import Topology
 from kapelle.topology.delivery import Delivery
@@ -13,7 +16,8 @@ from kapelle.topology.log import Place
 from kapelle.topology.settings import Limits, MemberSettings, OnBug
 from kapelle.topology.shard import Input, Shard
 from kapelle.topology.tables import MemoryStore
-from tests.proof.contracts import Hop
+from tests.proof.contracts import Hop, Hopped
+from tests.proof.processors import Stage as StageTables
 from tests.proof.processors import stages, topology
 from tests.unit.topology.test_messages import Witness, hops, sending
 from tests.unit.topology.world import World, tick
@@ -311,3 +315,56 @@ def test_a_command_that_cannot_be_encoded_falls_under_the_policy_when_the_cycle_
     assert [(letter.stage, letter.topic, letter.offset, letter.value) for letter in world.letters()] == [
         (Stage.ENCODE, "w.hops", -1, None)
     ] * 2
+
+
+def test_commands_are_delivered_directly_though_clients_fill_their_topic() -> None:
+    """What clients write behind the barrier is no reason to go the long way, however much of it waits."""
+    witness = Witness("witness", hops)
+    world = World(sending("counting"), witness.processor, settings=MemberSettings(limits=Limits(cycle_ms_max=0)))
+    world.run()
+    for n in range(300):
+        world.publish("hops", "k", Hop("client", n))
+    for n in range(10):
+        world.publish("ticks", "a", tick(str(n)))
+
+    world.run()
+
+    assert world.member.counters.early_commits > 0
+    assert world.member.counters.delivered == 20
+    assert [hop.source for _, hop in world.read("hops")] == ["client"] * 300
+    assert len(witness.seen) == 320
+
+
+def test_a_chain_of_commands_that_overflowed_comes_back_into_the_cycle() -> None:
+    there, back = Stream("there", (Hop,)), Stream("back", (Hop,))
+    world = World(
+        passing("ping", there, back), passing("pong", back, there), settings=MemberSettings(limits=Limits(folds_max=10))
+    )
+    world.run()
+    world.publish("there", "a", Hop("a", 200))
+
+    world.run()
+
+    assert len(world.events("ping")) + len(world.events("pong")) == 200
+    assert world.member.counters.delivered > 150
+    assert world.member.counters.cycles < 60
+
+
+def passing(name: str, source: Stream, target: Stream) -> Processor[StageTables]:
+    """A processor that passes a command on to the other until its number is used up."""
+    made = Processor(
+        name,
+        tables=StageTables,
+        inputs=[source],
+        events=Stream(f"{name}.events", (Hopped,), Keep.FOR_EVER),
+        outputs=[target],
+    )
+
+    @made.decides(Hop)
+    def decide(message: Message[Hop], state: StageTables, now_ms: int) -> Iterator[Effect]:
+        yield Emit(Hopped("a", message.value.number, 0))
+        if message.value.number > 1:
+            yield Send(target, message.key, Hop("a", message.value.number - 1))
+
+    made.applies(Hopped)(lambda _message, _state: None)
+    return made

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from kapelle.topology.exposition import COUNTERS, exposition
-from kapelle.topology.metrics import Counters
+from kapelle.topology.exposition import COUNTERS, TIMES, exposition, member_exposition
+from kapelle.topology.metrics import BOUNDS_MS, KINDS_MAX, Counters, Times
+from tests.unit.worker.samples import started, step
 
-LINE = re.compile(r"([a-z0-9_]+)(?:\{([^}]*)\})? (-?[0-9.e+-]+)")
+LINE = re.compile(r"([a-z0-9_]+)(?:\{((?:[a-z]+=\"[^\"]*\",?)*)\})? (-?[0-9.e+-]+)")
 
 # What librdkafka 2.16 says of a transactional producer, less what nobody looks at.
 STATISTICS: dict[str, Any] = {
@@ -27,10 +28,9 @@ STATISTICS: dict[str, Any] = {
             "name": "kafka-1:9092/1",
             "nodeid": 1,
             "state": "UP",
-            "outbuf_cnt": 0,
             "waitresp_cnt": 3,
-            "txerrs": 1,
-            "rxerrs": 0,
+            "connects": 2,
+            "disconnects": 1,
             "rtt": {"min": 300, "avg": 1_250, "p99": 4_000},
         },
         "kafka-2:9092/2": {"name": "kafka-2:9092/2", "nodeid": 2, "state": "DOWN", "waitresp_cnt": 0},
@@ -54,8 +54,24 @@ def samples(text: str) -> dict[tuple[str, str], float]:
     return found
 
 
+# What it says of a consumer's partitions: one that is read, one that was just assigned, one that is another member's.
+CONSUMER: dict[str, Any] = {
+    "topics": {
+        "k.ticks": {
+            "partitions": {
+                "0": {"desired": True, "ls_offset": 120, "hi_offset": 125, "app_offset": 100, "next_offset": 110},
+                "1": {"desired": True, "ls_offset": 7, "hi_offset": 7, "app_offset": -1001, "next_offset": 7},
+                "2": {"desired": True, "ls_offset": -1001, "hi_offset": -1001, "app_offset": -1001, "next_offset": 0},
+                "3": {"desired": False, "ls_offset": 9, "app_offset": 3, "next_offset": 3},
+                "-1": {"desired": False, "ls_offset": -1001, "app_offset": -1001},
+            }
+        }
+    }
+}
+
+
 def test_every_counter_of_a_member_has_a_name_and_a_meaning() -> None:
-    assert set(Counters.__struct_fields__) == set(COUNTERS), "tell the new counter in exposition.COUNTERS"
+    assert set(Counters().snapshot()) == set(COUNTERS), "tell the new counter in exposition.COUNTERS"
 
 
 def test_totals_and_present_values_are_told_with_their_types() -> None:
@@ -67,12 +83,98 @@ def test_totals_and_present_values_are_told_with_their_types() -> None:
     assert samples(text)["kapelle_shards_active", ""] == 4
 
 
-def test_times_are_told_in_seconds() -> None:
-    found = samples(exposition(Counters(cycle_ms=1_500.0, commit_ms=250.5, commit_ms_max=31.25).snapshot()))
+def test_events_are_told_by_their_type() -> None:
+    found = samples(member_exposition(Counters(kinds={Times: 7, Counters: 1})))
 
-    assert found["kapelle_cycle_seconds_total", ""] == pytest.approx(1.5)
-    assert found["kapelle_commit_seconds_total", ""] == pytest.approx(0.2505)
+    assert found["kapelle_events_by_type_total", 'event="Times"'] == 7
+    assert found["kapelle_events_by_type_total", 'event="Counters"'] == 1
+
+
+class SignalAccepted:
+    """Stands for the event of that name."""
+
+
+def test_verdicts_are_told_with_those_of_which_there_were_none() -> None:
+    found = samples(member_exposition(Counters(kinds={SignalAccepted: 7})))
+
+    assert found["kapelle_signals_total", 'verdict="accepted"'] == 7
+    assert found["kapelle_signals_total", 'verdict="duplicated"'] == 0
+    assert found["kapelle_signals_total", 'verdict="too_late"'] == 0
+    assert ("kapelle_start_requests_total", 'verdict="created"') not in found
+
+
+def test_dead_letters_are_told_by_processor_and_not_once_more() -> None:
+    counters = Counters(letters={"counting": 0, "joining": 0})
+    counters.put_aside("joining")
+
+    found = samples(member_exposition(counters))
+
+    assert found["kapelle_dead_letters_total", 'processor="counting"'] == 0
+    assert found["kapelle_dead_letters_total", 'processor="joining"'] == 1
+    assert ("kapelle_dead_letters_total", "") not in found
+    assert counters.dead_letters == 1
+
+
+def test_timers_are_told_by_what_they_are_for_and_those_without_end_as_others() -> None:
+    counters = Counters()
+    for name in ("load", "save"):
+        counters.fire("runs", f"lease/{name}")
+    for number in range(2 * KINDS_MAX):
+        counters.fire("mine", f"timer-{number}")
+
+    found = samples(member_exposition(counters))
+
+    assert found["kapelle_timers_fired_total", 'processor="runs",kind="lease"'] == 2
+    assert found["kapelle_timers_fired_total", 'processor="mine",kind="other"'] == KINDS_MAX + 1
+    assert len([name for name, _ in found if name == "kapelle_timers_fired_total"]) == KINDS_MAX + 1
+
+
+def test_a_lease_that_was_lost_is_told() -> None:
+    engine, (run,) = started(step())
+    engine.task(run, "load").begin()
+    engine.advance(10 * 60_000)
+
+    found = samples(member_exposition(engine.runtime.counters))
+
+    assert found["kapelle_timers_fired_total", 'processor="runs",kind="lease"'] == 1
+
+
+def test_times_are_told_in_seconds() -> None:
+    found = samples(member_exposition(Counters(commit_ms_max=31.25)))
+
     assert found["kapelle_commit_seconds_max", ""] == pytest.approx(0.03125)
+
+
+def test_a_histogram_counts_what_took_at_most_so_long_and_is_whole() -> None:
+    counters = Counters()
+    for took_ms in (0.5, 2, 3, 40, 99_999):
+        counters.commit_times.add(took_ms)
+
+    found = samples(member_exposition(counters))
+
+    buckets = {labels: count for (name, labels), count in found.items() if name == "kapelle_commit_seconds_bucket"}
+    assert list(buckets) == [*(f'le="{bound / 1000:g}"' for bound in BOUNDS_MS), 'le="+Inf"']
+    assert list(buckets.values()) == sorted(buckets.values())
+    assert (buckets['le="0.002"'], buckets['le="0.005"'], buckets['le="0.05"'], buckets['le="+Inf"']) == (2, 3, 4, 5)
+    assert found["kapelle_commit_seconds_count", ""] == 5
+    assert found["kapelle_commit_seconds_sum", ""] == pytest.approx(100.0445)
+
+
+def test_every_histogram_of_a_member_is_told() -> None:
+    found = {name for name, _ in samples(member_exposition(Counters()))}
+
+    assert {f"{metric.name}{part}" for metric in TIMES.values() for part in ("_bucket", "_sum", "_count")} <= found
+
+
+def test_the_size_of_the_store_is_told_where_there_is_one() -> None:
+    sizes = {"rows": 1_000, "disk_bytes": 2_000_000, "memory_bytes": 3_000_000}
+
+    found = samples(member_exposition(Counters(), sizes=sizes))
+
+    assert found["kapelle_store_rows", ""] == 1_000
+    assert found["kapelle_store_bytes", ""] == 2_000_000
+    assert found["kapelle_store_memory_bytes", ""] == 3_000_000
+    assert "kapelle_store" not in member_exposition(Counters())
 
 
 def test_a_counter_that_nobody_named_is_told_all_the_same() -> None:
@@ -124,10 +226,22 @@ def test_a_label_may_hold_anything() -> None:
 
 
 def test_help_and_type_stand_once_before_the_samples_of_a_name() -> None:
-    lines = exposition(Counters().snapshot(), STATISTICS).splitlines()
+    lines = member_exposition(Counters(), STATISTICS).splitlines()
     helped = [line.split(" ")[2] for line in lines if line.startswith("# HELP ")]
     typed = [line.split(" ")[2] for line in lines if line.startswith("# TYPE ")]
 
     assert helped == typed
     assert len(set(helped)) == len(helped)
-    assert set(helped) == {re.split(r"[{ ]", line)[0] for line in lines if not line.startswith("#")}
+    told = {re.split(r"[{ ]", line)[0] for line in lines if not line.startswith("#")}
+    assert set(helped) == {re.sub(r"_seconds_(bucket|sum|count)$", "_seconds", name) for name in told}
+
+
+def test_the_lag_of_each_partition_is_told_once_it_is_known() -> None:
+    found = samples(exposition({}, None, {"counting": CONSUMER}))
+
+    assert found == {
+        ("kapelle_consumer_lag_records", 'processor="counting",topic="k.ticks",partition="0"'): 20,
+        ("kapelle_consumer_lag_records", 'processor="counting",topic="k.ticks",partition="1"'): 0,
+        ("kapelle_stable_offset_lag_records", 'processor="counting",topic="k.ticks",partition="0"'): 5,
+        ("kapelle_stable_offset_lag_records", 'processor="counting",topic="k.ticks",partition="1"'): 0,
+    }

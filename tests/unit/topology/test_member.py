@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kapelle.processors.messages import Message
 from kapelle.testing.cluster import Outcome
 from kapelle.topology.crash import CrashPoint
 from kapelle.topology.errors import BrokerRefused, CycleAborted, ProducerLost
@@ -11,8 +12,8 @@ from kapelle.topology.log import Place
 from kapelle.topology.settings import Limits, MemberSettings
 from kapelle.topology.tables import MemoryStore
 from tests.proof.contracts import Counted, Hop, Hopped
-from tests.proof.processors import STAGES, counting, joining, reminding, stages
-from tests.unit.topology.world import World, tick
+from tests.proof.processors import STAGES, Count, Counting, counting, joining, reminding, stages
+from tests.unit.topology.world import World, processor_of, tick
 
 SLOW_MS = 60_000
 
@@ -413,7 +414,24 @@ def test_counters_tell_what_was_done() -> None:
         "cycles": 1,
     }
     assert (found["shards_active"], found["shards_restoring"], found["restores"]) == (5, 0, 5)
-    assert found["cycle_ms"] >= found["commit_ms"] >= found["commit_ms_max"] > 0
+    counters = world.member.counters
+    assert counters.cycle_times.sum_ms >= counters.commit_times.sum_ms >= found["commit_ms_max"] > 0
+    assert (sum(counters.cycle_times.counts), sum(counters.commit_times.counts)) == (1, 1)
+    assert (found["shards"], found["groups_joined"], counters.letters["counting"]) == (5, 5, 1)
+
+
+def test_shards_that_are_being_restored_after_a_failure_do_not_count_as_folding() -> None:
+    world = with_ticks(3)
+    world.run()
+    world.publish("ticks", "a", tick("3"))
+    world.log.errors["commit"] = [CycleAborted("as told")]
+
+    world.step()
+
+    counters = world.member.counters
+    assert (counters.aborts, counters.shards, counters.shards_active) == (1, 1, 0)
+    world.run()
+    assert counters.shards_active == 1
 
 
 def test_events_are_what_readers_see() -> None:
@@ -422,3 +440,31 @@ def test_events_are_what_readers_see() -> None:
     world.run()
 
     assert world.events("counting") == [("a", Counted("0", "word", 1))]
+
+
+def test_a_cycle_whose_rows_came_and_went_leaves_no_rows_behind() -> None:
+    def fleeting(message: Message[Counted], state: Counting) -> None:
+        state.counts.put((message.key,), Count(message.value.count))
+        state.counts.delete((message.key,))
+
+    world = World(processor_of(apply=fleeting))
+    for n in range(3):
+        world.publish("ticks", "a", tick(str(n)))
+        world.run()
+
+    assert len(world.events("counting")) == 3
+    assert world.entries("w.counting.changelog") == []
+    assert world.shard("counting").state.size_bytes == 0
+    assert world.shard("counting").state.fingerprint() == world.fold_of("counting")
+
+
+def test_no_more_records_are_begun_when_few_folds_are_left_for_what_they_set_off() -> None:
+    world = World(*stages, settings=limited(folds_max=400))
+    world.run()
+    for n in range(1, 1_001):
+        world.publish("stage-1", "a", Hop("a", n))
+
+    world.run()
+
+    assert len(world.events("stage-4")) == 1_000
+    assert world.member.counters.delivered == 3_000, "commands that overflow would have taken their topics"

@@ -20,6 +20,7 @@ TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 BY_TOPIC = MemberSettings(same_cycle=False, limits=LIMITS)
 
 hops = Stream("hops", (Hop,))
+public_hops = Stream("hops", (Hop,), public=True)
 
 
 class Witness:
@@ -49,7 +50,7 @@ def sending(name: str, hops: Stream = hops) -> Processor[Counting]:
         name,
         tables=Counting,
         inputs=[Stream("ticks", (Tick,))],
-        events=Stream(f"{name}.events", (Counted,), Keep.FOR_EVER),
+        events=Stream(f"{name}.events", (Counted,), Keep.FOR_EVER, public=hops.public),
         outputs=[hops],
     )
     made.decides(Tick)(decide)
@@ -199,8 +200,21 @@ def test_a_message_shows_the_headers_that_its_record_had() -> None:
 # Headers ------------------------------------------------------------------------------------------------------------
 
 
-def test_every_output_is_a_cloud_event() -> None:
+def test_what_our_own_processors_read_carries_an_id_and_the_trace_alone() -> None:
     world = World(sending("counting"))
+    world.publish("ticks", "a", tick("1"))
+    world.publish("ticks", "a", tick("2"), [("traceparent", TRACE.encode())])
+
+    world.run()
+
+    for topic in ("w.counting.events", "w.hops"):
+        found = [[name for name, _ in entry.headers or ()] for entry in world.entries(topic)]
+        half = len(found) // 2
+        assert found == [["ce_id"]] * half + [["ce_id", "traceparent"]] * half
+
+
+def test_every_record_of_a_public_stream_is_a_cloud_event() -> None:
+    world = World(sending("counting", public_hops))
     world.publish("ticks", "a", tick("1"))
 
     world.run()
@@ -217,8 +231,8 @@ def test_every_output_is_a_cloud_event() -> None:
 
 def test_a_command_that_takes_its_topic_after_all_names_its_sender() -> None:
     """As it would if it had never been meant for the cycle."""
-    witness = Witness("witness", hops)
-    world = World(sending("counting"), witness.processor)
+    witness = Witness("witness", public_hops)
+    world = World(sending("counting", public_hops), witness.processor)
     world.run()
     world.member.limits = LIMITS.__class__(folds_max=1, cycle_ms_max=60_000)
     for n in range(3):

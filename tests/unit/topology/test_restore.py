@@ -9,6 +9,7 @@ import pytest
 from kapelle.testing.cluster import Cluster, Entry, Outcome
 from kapelle.testing.simulated_log import SimulatedLog
 from kapelle.topology.crash import never
+from kapelle.topology.errors import ChangelogShortened
 from kapelle.topology.log import Place, Row
 from kapelle.topology.metrics import Counters
 from kapelle.topology.restore import Progress, Restorer
@@ -39,6 +40,7 @@ class ChangelogLog(SimulatedLog):
         self.id = "id-1"
         self.at_a_time = 2
         self.watched: dict[Place, int] = {}
+        self.stuck: set[Place] = set()
 
     def identity(self, topic: str) -> str:  # noqa: ARG002 - all have the one id
         return self.id
@@ -52,6 +54,8 @@ class ChangelogLog(SimulatedLog):
     def rows(self, rows_max: int, wait_s: float) -> tuple[dict[Place, list[Row]], dict[Place, int]]:  # noqa: ARG002
         found, reached = {}, {}
         for place, offset in self.watched.items():
+            if place in self.stuck:
+                continue
             found[place] = self.changelog[offset : offset + min(self.at_a_time, rows_max)]
             reached[place] = self.watched[place] = offset + len(found[place])
         return found, reached
@@ -112,7 +116,6 @@ def test_tables_that_are_behind_read_on_from_their_offset() -> None:
 
 
 UNTRUSTED = {
-    "stored offset past the end": msgspec.structs.replace(META, changelog_offset=6),
     "another topic of the same name": msgspec.structs.replace(META, changelog_id="id-0"),
     "as old as tombstones are kept": msgspec.structs.replace(META, saved_at_ms=NOW_MS - TOMBSTONE_MS),
     "older than tombstones are kept": msgspec.structs.replace(META, saved_at_ms=NOW_MS - TOMBSTONE_MS - 1),
@@ -133,6 +136,16 @@ def test_tables_that_cannot_be_trusted_are_wiped_and_read_anew(why: str) -> None
 
     scene.run()
     assert (scene.counts, scene.counters.restored_rows, scene.counters.wipes) == (ALL, 5, 1)
+
+
+def test_a_changelog_that_ends_before_our_tables_is_refused_and_they_are_kept() -> None:
+    scene = Scene(msgspec.structs.replace(META, changelog_offset=6))
+    before = scene.counts
+
+    with pytest.raises(ChangelogShortened, match=r"reach offset 6, .* but it ends at 5"):
+        scene.add()
+
+    assert scene.counts == before
 
 
 def test_tables_just_younger_than_tombstones_are_trusted() -> None:
@@ -254,6 +267,22 @@ def test_a_changelog_that_a_dead_members_transaction_holds_is_freed_after_a_whil
     assert world.logs["two"].freed == [("counting", [Place("w.ticks", 0)])]
     assert dead.outcome is Outcome.ABORTED
     assert world.members["two"].ready
+
+
+def test_only_the_owners_of_the_changelog_that_is_stuck_are_fenced() -> None:
+    scene = Scene(None, rows=40)
+    stuck = Shard(counting, 1, topology=TOPOLOGY, store=scene.store)
+    freed: list[tuple[str, list[Place]]] = []
+    scene.log.free = lambda processor, places: freed.append((processor, list(places)))  # type: ignore[method-assign]
+    scene.log.ends = lambda places: dict.fromkeys(places, 40)  # type: ignore[method-assign]
+    scene.restorer.add([scene.shard, stuck], scene.now_ms)
+    scene.log.stuck = {stuck.changelog}
+
+    for _ in range(5):
+        scene.now_ms += Limits().restore_stuck_ms // 4
+        scene.step()
+
+    assert freed == [("counting", [Place("proof.ticks", 1)])]
 
 
 # Progress -----------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from confluent_kafka import murmur2
 
+from kapelle.processors.messages import Foreign
 from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Keep, Stream
 from kapelle.schemas import Catalog
@@ -24,7 +25,7 @@ PARTITIONS = 12
 PARTITIONS_MAX = 10_000
 KEYS_CACHED = 65_536
 
-DEAD_LETTERS = Stream("dead-letters", (DeadLetter,), Keep.FOR_EVER, partitions=1)
+DEAD_LETTERS = Stream("dead-letters", (DeadLetter,), Keep.FOR_EVER, partitions=1, public=True)
 SCHEMAS = "schemas"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
@@ -112,7 +113,8 @@ class Topology:
 
     def catalog(self) -> Catalog:
         """Every contract that travels on the streams, and our own."""
-        contracts = {c for s in self.streams.values() for c in s.contracts} | set(DEAD_LETTERS.contracts)
+        contracts = {c for s in self.streams.values() for c in s.contracts if c is not Foreign}
+        contracts |= set(DEAD_LETTERS.contracts)
         return Catalog.of(*sorted(contracts, key=lambda c: c.__name__))
 
     def _check_names(self) -> None:

@@ -10,9 +10,13 @@ would break it by overtaking a command that still stands in the target's topic. 
 
 Whenever a partition is acquired, all barriers are drawn anew (`draw`). Whenever a command goes by topic to a target
 that we own, rule 2 is broken (`sent`), and under constant load it would stay so: there is always one command on its
-way. So the member *settles*: it holds back the streams that come from outside, folds what is between its processors
-until the topics are empty, draws the barrier again, and from then on delivers directly. Settling is bounded in time,
-and a target that lags far behind is left to catch up by topic first.
+way, and what it sets off follows it. So the member *settles*: it draws the barrier again and folds nothing until it has
+read the topics up to there. Settling is bounded in time, and a target that lags far behind is left to catch up by topic
+first.
+
+What was read from before a barrier is folded before the first direct delivery of a cycle (`Member._fold_all`). What
+stands behind the barrier may be overtaken: it comes from clients and from keys of other processes, never from a key
+that this process could be delivering for.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -32,7 +36,7 @@ class Delivery:
         self.enabled = enabled
         self._limits = limits
         self._topics = {topology.topic(topology.streams[s]): reader for s, reader in topology.commands().items()}
-        self._shards: dict[Place, Shard] = {}
+        self._targets: dict[Place, tuple[Shard, Input]] = {}
         self._settling_since_ms: int | None = None
         self._not_before_ms = 0
 
@@ -41,16 +45,16 @@ class Delivery:
 
     def owned(self, shards: Iterable[Shard]) -> None:
         """These shards are ours now, and no others."""
-        self._shards = {
-            i.place: shard for shard in shards for i in shard.inputs.values() if i.place.topic in self._topics
+        self._targets = {
+            i.place: (shard, i) for shard in shards for i in shard.inputs.values() if i.place.topic in self._topics
         }
 
     def target(self, place: Place) -> Shard | None:
         """The shard to hand the command to, or None: the topic then takes it."""
-        shard = self._shards.get(place)
-        if shard is None:
+        found = self._targets.get(place)
+        if found is None:
             return None
-        target = shard.inputs[place.topic]
+        shard, target = found
         if self.enabled and shard.active and target.settled:
             return shard
         target.sent = True
@@ -58,14 +62,14 @@ class Delivery:
 
     def overflowed(self, place: Place) -> None:
         """A command meant for direct delivery takes the topic after all, because the cycle is full."""
-        self._shards[place].inputs[place.topic].sent = True
+        self._targets[place][1].sent = True
 
     def draw(self, ends: Ends) -> None:
         """Draw every barrier at the present ends. Call it after the offsets of new partitions are known to be final."""
-        self._draw([s.inputs[p.topic] for p, s in self._shards.items()], ends)
+        self._draw([target for _, target in self._targets.values()], ends)
 
     def hold(self, now_ms: int, ends: Ends) -> bool:
-        """Whether streams from outside must wait, so that the commands between our processors can settle."""
+        """Whether nothing may be folded, so that the commands between our processors can settle."""
         unsettled = [i for i in self._inputs() if not i.settled] if self.enabled else []
         if not unsettled:
             self._settling_since_ms = None
@@ -83,7 +87,7 @@ class Delivery:
         return True
 
     def _inputs(self) -> list[Input]:
-        return [s.inputs[p.topic] for p, s in self._shards.items() if s.active]
+        return [target for shard, target in self._targets.values() if shard.active]
 
     def _draw(self, inputs: Sequence[Input], ends: Ends) -> None:
         if not inputs:

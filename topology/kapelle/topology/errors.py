@@ -6,6 +6,9 @@
     ├── operator: the surroundings are not as they must be
     │   ├── BadSetting             a setting that we own, or that cannot be
     │   ├── TopicsDiffer           the topics are not as the topology needs them
+    │   ├── ChangelogReplaced      the changelog is another topic than the one that the offsets were committed with
+    │   ├── OffsetsLost            tables without the offsets that they were committed with
+    │   ├── ChangelogShortened     the changelog ends before what our tables stand for
     │   ├── InstanceFencedAgain    two processes use one instance name
     │   └── BrokerRefused          the broker will not let us: authorisation, unsupported version
     └── runtime: the log tells the member what to do next
@@ -16,6 +19,7 @@
     FoldError
     ├── HandlerFailed              `decide` or `apply` raised: a bug in a processor
     ├── KeyTooLarge                a key beyond the limit, read or written
+    ├── NotUnderstood              a record that a processor cannot make out, by its own word
     ├── TimerNotSettled            a due timer was decided on and is still due
     └── UnexpectedType             a record of a type that its stream does not carry
 
@@ -44,6 +48,50 @@ class TopicsDiffer(TopologyError):
         lines = "\n".join(f"  {line}" for line in differences)
         super().__init__(f"Expected the topics of this topology, but found:\n{lines}\nTo mend it: {mend}")
         self.differences = differences
+
+
+class ChangelogReplaced(TopologyError):
+    """A changelog was deleted and made anew, and what the offsets stand for is not known to be in it."""
+
+    def __init__(self, topic: str, *, expected: str, found: str) -> None:
+        super().__init__(
+            f"Expected {topic} to be the changelog that the offsets of its processor were committed with (id "
+            f"{expected}), but found another one of that name (id {found}): to go on would lose what the tables held. "
+            "Bring its records back from a copy if you have one, and then, with all members stopped, say that it is to "
+            "be used as it is: kapelle topics adopt"
+        )
+        self.topic = topic
+        self.expected = expected
+        self.found = found
+
+
+class OffsetsLost(TopologyError):
+    """A group has no offsets, although its changelog shows that it has folded: to begin anew would do it all twice."""
+
+    def __init__(self, group: str, *, changelog: str, inputs: list[str]) -> None:
+        topics = " ".join(f"--topic {name}" for name in inputs)
+        super().__init__(
+            f"Expected the group {group} to have committed offsets, because its changelog {changelog} has rows, but "
+            "found none: they have expired, or were deleted. To fold the inputs from their beginning would do "
+            "everything twice. With all members stopped, say from where to go on, such as from the time of the stop: "
+            f"kafka-consumer-groups.sh --bootstrap-server … --group {group} {topics} --reset-offsets --to-datetime … "
+            "--execute. To begin with empty tables instead, delete the changelog and run kapelle topics apply"
+        )
+        self.group = group
+        self.changelog = changelog
+
+
+class ChangelogShortened(TopologyError):
+    """The brokers lost the end of a changelog, and our tables may be the last to have what stood there."""
+
+    def __init__(self, changelog: object, *, expected: int, found: int) -> None:
+        super().__init__(
+            f"Expected {changelog} to reach offset {expected}, which the tables of this process stand for, but it ends "
+            f"at {found}: the brokers have lost records. Keep a copy of the state directory; to go on with what the "
+            "changelog holds, start with another one"
+        )
+        self.expected = expected
+        self.found = found
 
 
 class InstanceFencedAgain(TopologyError):
@@ -75,6 +123,10 @@ class ProducerLost(TopologyError):
 
 class FoldError(Exception):
     """A record that could not be folded."""
+
+
+class NotUnderstood(FoldError):
+    """A processor says that it cannot make out a record. The message is the processor's reason."""
 
 
 class HandlerFailed(FoldError):

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from kapelle.processors.effects import Effect, Emit
+from kapelle.processors.effects import Effect, Emit, SetAside
 from kapelle.processors.errors import BadDeclaration
-from kapelle.processors.messages import Message, TimerDue
-from kapelle.processors.streams import Stream
+from kapelle.processors.messages import Foreign, Message, TimerDue
+from kapelle.processors.streams import Keep
 from kapelle.schemas import Codec
 from kapelle.schemas.contracts import Stage
 from kapelle.schemas.errors import SchemaError, UnknownFingerprint
@@ -26,6 +26,7 @@ from kapelle.topology.errors import (
     FoldError,
     HandlerFailed,
     KeyTooLarge,
+    NotUnderstood,
     TimerNotSettled,
     UnexpectedType,
 )
@@ -36,6 +37,8 @@ from kapelle.topology.shard import Forms, Shard
 from kapelle.topology.tables import RowCorrupt, RowVersionUnknown, StoreError
 
 TRACE_BYTES_MAX = 512
+FRAMINGS = (b"\xc3\x01", b"\x00")  # how a value of ours begins: single-object encoding, or a registry id
+KEY_CHARS_SAFE = KEY_BYTES_MAX // 4  # a key of so many characters fits, whatever they are
 LEARN_EVERY_MS = 1_000  # how often to look for a schema that we do not know
 UNKNOWN_MAX = 1_000  # how many of those to remember
 # Raised through handlers, but by the disk below the tables: no message must be put aside for it.
@@ -70,10 +73,11 @@ class Fold:
         self._log = log
         self._delivery = delivery
         self._counters = counters
-        self._outputs: dict[str, dict[str, tuple[str, int, tuple[type, ...]]]] = {
-            p.name: {s.name: (topology.topic(s), topology.partitions(s), s.contracts) for s in p.outputs}
-            for p in topology.processors.values()
-        }
+        self._public = frozenset([topology.topic(s) for s in topology.streams.values() if s.public])
+        self._compacted = frozenset([topology.topic(s) for s in topology.streams.values() if s.keep is Keep.LATEST])
+        self._latest: dict[tuple[Place, bytes | None], Out] = {}  # for compacted topics: sent when the cycle is full
+        self._ignored = {p.name: codec.heads(p.ignored) for p in topology.processors.values()}
+        self._encoded_last: tuple[Any, bytes] = None, b""  # an event may be sent on as it is: contracts never change
         self.on_bug = OnBug.STOP
         self.queue: deque[Entry] = deque()
         self.outs: list[Out] = []  # made, not yet sent
@@ -83,11 +87,14 @@ class Fold:
         self._learn_after_ms: dict[int, int] = {}  # by fingerprint
         self.time = b""
 
-    def records(self, shard: Shard, place: Place, records: Sequence[Record]) -> None:
+    def records(  # noqa: C901 - one loop that every record goes through: each branch is a way to be wrong
+        self, shard: Shard, place: Place, records: Sequence[Record]
+    ) -> None:
         """Fold records of one place. What cannot be decoded is put aside."""
         source = shard.inputs[place.topic]
-        deciders, decode, fold = shard.deciders, self._decode, self._message
+        contracts, takes_foreign, decode, fold = source.contracts, source.takes_foreign, self._decode, self._message
         prefix = f"{place.topic}-{place.partition}-"
+        ignored, head_bytes = self._ignored[shard.processor.name], self._codec.head_bytes
         self.touched.add(shard)
         for record in records:
             offset = record.offset
@@ -96,6 +103,13 @@ class Fold:
                 continue
             source.next = offset + 1
             key, data, headers = record.key, record.value, record.headers
+            if takes_foreign and (data is None or not data.startswith(FRAMINGS)):
+                self._foreign(shard, place, record)
+                continue
+            if takes_foreign and key is None:
+                key = b""
+            if ignored and data is not None and data[:head_bytes] in ignored:
+                continue
             if key is None or data is None:
                 what = "key" if key is None else "value"
                 self._undecodable(
@@ -117,19 +131,28 @@ class Fold:
             if len(key) > KEY_BYTES_MAX:
                 self._undecodable(shard, (place, record), KeyTooLarge(len(key)))
                 continue
-            if type(value) not in deciders:
-                expected = sorted(t.__name__ for t in deciders if t is not TimerDue)
+            if type(value) not in contracts:
+                expected = sorted(t.__name__ for t in contracts)
                 wrong = UnexpectedType(place.topic, type(value).__name__, expected)
                 self._undecodable(shard, (place, record), wrong)
                 continue
             trace = _trace(headers) if headers else None
             fold(shard, Message(text, value, f"{prefix}{offset}", trace, headers or ()), None, (place, record))
 
+    def _foreign(self, shard: Shard, place: Place, record: Record) -> None:
+        """A record that is not ours, for a stream that takes those: whoever decides on it makes out what it says."""
+        headers = record.headers or ()
+        value = Foreign(record.value, record.key, place.topic, place.partition, record.offset)
+        message = Message("", value, f"{place.topic}-{place.partition}-{record.offset}", _trace(headers), headers)
+        self._message(shard, message, None, (place, record))
+
     def entry(self, entry: Entry) -> None:
         """Fold a message of the queue."""
         shard, message, root, topic, _ = entry
-        if topic is None and not _still_due(shard, message):
-            return  # what was folded before it has cancelled the timer, or moved it
+        if topic is None:
+            if not _still_due(shard, message):
+                return  # what was folded before it has cancelled the timer, or moved it
+            self._counters.fire(shard.processor.name, message.value.name)
         self.touched.add(shard)
         self._message(shard, message, root, topic)
 
@@ -138,14 +161,22 @@ class Fold:
         effects = self._decided(shard, message, source)
         if effects is None:
             return
+        if effects and type(effects[0]) is SetAside:
+            self._put_aside(
+                shard, self._coordinates(shard, message, source), (Stage.DECODE, NotUnderstood(effects[0].reason))
+            )
+            return
         try:
             outs, events, direct = self._encoded(shard, message, root, effects)
         except Exception as error:  # noqa: BLE001 - as above: the effects are what that code made of them
             self._bug(shard, message, source, (Stage.ENCODE, error))
             return
+        kinds = self._counters.kinds
         try:
             for event in events:
-                shard.appliers[type(event.value)](event, shard.writer)
+                kind = type(event.value)
+                shard.appliers[kind](event, shard.writer)
+                kinds[kind] = kinds.get(kind, 0) + 1
         except NOT_THE_PROCESSORS:
             raise
         except Exception as error:  # noqa: BLE001 - as above
@@ -181,33 +212,50 @@ class Fold:
         direct: list[Entry] = []
         if root is None:
             root = Root(f"{shard.processor.name}/{message.id}")  # others may read the same record
+        key, trace, appliers, public = message.key, message.trace, shard.appliers, shard.events_public
+        stored_key = key.encode()
         for effect in effects:
             root.count += 1
             name = f"{root.id}#{root.count}"
-            if isinstance(effect, Emit):
-                contract = type(effect.value)
-                if contract not in shard.appliers:
-                    raise BadDeclaration(f"{contract.__name__} is not an event of {shard.processor.name!r}")
-                headers = shard.forms[contract].make(name, self.time, message.trace)
-                outs.append((shard.events, message.key.encode(), self._encode(effect.value), headers))
-                events.append(Message(message.key, effect.value, name, message.trace))
+            if isinstance(effect, SetAside):
+                raise BadDeclaration("a message that is set aside has no other effects")
+            value: Any = effect.value
+            if type(effect) is Emit:
+                if type(value) not in appliers:
+                    raise BadDeclaration(f"{type(value).__name__} is not an event of {shard.processor.name!r}")
+                event = Message(key, value, name, trace)
+                headers = self._headers(shard.forms, event) if public else _lean(name, trace)
+                data = self._encode(value)
+                self._encoded_last = value, data
+                outs.append((shard.events, stored_key, data, headers))
+                events.append(event)
             else:
-                sent = Message(effect.key, effect.value, name, message.trace)
-                self._send(shard, effect.stream, sent, (outs, direct, root))
+                self._send(shard, effect, name, (outs, direct, root, trace))
         return outs, events, direct
 
     def _send(
-        self, shard: Shard, stream: Stream, message: Message[Any], into: tuple[list[Out], list[Entry], Root]
+        self, shard: Shard, effect: Any, name: str, into: tuple[list[Out], list[Entry], Root, str | None]
     ) -> None:
         """A message to another key: to the queue if it may be delivered within the cycle, else to its topic."""
-        outs, direct, root = into
-        place = self._place(shard, stream, message)
+        outs, direct, root, trace = into
+        route, key, value = shard.routes.get(effect.stream.name), effect.key, effect.value
+        if route is None or type(value) not in route.contracts:
+            raise _misdirected(shard, effect)
+        if len(key) > KEY_CHARS_SAFE and (size_bytes := len(key.encode())) > KEY_BYTES_MAX:
+            raise KeyTooLarge(size_bytes)
+        place = route.places[partition_of(key, len(route.places))]
+        message = Message(key, value, name, trace)
         target = self._delivery.target(place)
         if target is not None:
             direct.append((target, message, root, place.topic, shard.forms))
             return
-        headers = shard.forms[type(message.value)].make(message.id, self.time, message.trace)
-        outs.append((place, message.key.encode(), self._encode(message.value), headers))
+        headers = self._headers(shard.forms, message) if route.public else _lean(name, trace)
+        last, data = self._encoded_last
+        outs.append((place, key.encode(), data if last is value else self._encode(value), headers))
+
+    def _headers(self, forms: Forms, message: Message[Any]) -> Headers:
+        """The headers of a record on a public stream."""
+        return forms[type(message.value)].make(message.id, self.time, message.trace)
 
     def overflow(self) -> None:
         """The cycle is full: commands left in the queue take their topics. Timers are still due and come again."""
@@ -216,7 +264,7 @@ class Fold:
                 continue
             place = Place(topic, shard.partition)
             self._delivery.overflowed(place)
-            headers = forms[type(message.value)].make(message.id, self.time, message.trace)
+            headers = self._headers(forms, message) if topic in self._public else _lean(message.id, message.trace)
             try:
                 self.outs.append((place, message.key.encode(), self._encode(message.value), headers))
             except SchemaError as error:  # it was never encoded, because it skipped its topic
@@ -224,15 +272,31 @@ class Fold:
             self._counters.delivered -= 1
         self.queue.clear()
 
-    def flush(self) -> None:
-        """Send what was made."""
+    def flush(self, *, is_last: bool = False) -> None:
+        """Send what was made. Of a key in a compacted topic only the last record of a cycle is."""
         outs, self.outs = self.outs, []
+        if self._compacted:
+            outs = self._held_back(outs)
+        if is_last and self._latest:
+            outs += self._latest.values()
+            self._latest.clear()
         self._log.send(outs)
         self._counters.sent += len(outs)
+
+    def _held_back(self, outs: list[Out]) -> list[Out]:
+        """The outputs without those for compacted topics, which wait for the end of the cycle."""
+        now: list[Out] = []
+        for out in outs:
+            if out[0].topic in self._compacted:
+                self._latest[out[0], out[1]] = out
+            else:
+                now.append(out)
+        return now
 
     def forget(self) -> None:
         """Forget what is not committed."""
         self.queue.clear()
+        self._latest.clear()
         self.touched.clear()
         self.outs = []
 
@@ -300,18 +364,21 @@ class Fold:
         place = Place(self._topology.dead_letters, 0)
         key = at.key if at.key is not None and len(at.key) <= KEY_BYTES_MAX else b""
         self.outs.append((place, key, self._letters.encode(letter), headers))
-        self._counters.dead_letters += 1
+        self._counters.put_aside(shard.processor.name)
 
-    def _place(self, shard: Shard, stream: Stream, message: Message[Any]) -> Place:
-        try:
-            topic, partitions, contracts = self._outputs[shard.processor.name][stream.name]
-        except KeyError:
-            raise BadDeclaration(f"{stream.name!r} is not an output of {shard.processor.name!r}") from None
-        if type(message.value) not in contracts:
-            raise BadDeclaration(f"{type(message.value).__name__} is not on the stream {stream.name!r}")
-        if (size_bytes := len(message.key.encode())) > KEY_BYTES_MAX:
-            raise KeyTooLarge(size_bytes)
-        return Place(topic, partition_of(message.key, partitions))
+
+def _lean(name: str, trace: str | None) -> Headers:
+    """The headers of a record between our own processors: its type is in its value, its time and source are its own."""
+    made = [("ce_id", name.encode())]
+    if trace is not None:
+        made.append(("traceparent", trace.encode()))
+    return made
+
+
+def _misdirected(shard: Shard, effect: Any) -> BadDeclaration:
+    if effect.stream.name not in shard.routes:
+        return BadDeclaration(f"{effect.stream.name!r} is not an output of {shard.processor.name!r}")
+    return BadDeclaration(f"{type(effect.value).__name__} is not on the stream {effect.stream.name!r}")
 
 
 def _still_due(shard: Shard, message: Message[TimerDue]) -> bool:

@@ -123,7 +123,7 @@ class Log(Protocol):
     def send(self, outs: Sequence[Out]) -> None: ...
 
     def send_rows(self, place: Place, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Changelog rows. Their last offset is known after the commit, from `row_end`."""
+        """Changelog rows, at least one. Their last offset is known after the commit, from `row_end`."""
         ...
 
     def send_offsets(self, processor: str, offsets: Mapping[Place, int]) -> None:

@@ -19,6 +19,7 @@ The laws:
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 
@@ -26,6 +27,7 @@ from kapelle.processors.messages import Message, TimerDue
 from kapelle.schemas import Codec
 from kapelle.schemas.headers import rfc3339
 from kapelle.topology.build import Topology
+from kapelle.topology.collector import at_rest
 from kapelle.topology.crash import Crash, CrashPoint, never
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import ApplyFailed, CycleAborted, FoldError, ProducerLost
@@ -40,8 +42,10 @@ from kapelle.topology.tables import Batch, Store
 Clock = Callable[[], int]
 
 STRIDE_RECORDS = 64  # folds between two looks at the limits
-HOLD_ROOM_RECORDS = 100
+CASCADE_SHARE = 10  # no more records are begun when so small a part of the folds is left for what they set off
+HOLD_ROOM_RECORDS = 2_000  # what is taken at a time while a hold waits for commands, however much waits already
 HOLD_WAIT_S = 0.002
+PATIENT_SHARE = 2  # patient processors get their turn at once when what waits for them is half of what a cycle takes
 
 _log = logging.getLogger("kapelle.member")
 
@@ -66,7 +70,7 @@ class Member:
         self.topology = topology
         self.settings = settings or MemberSettings()
         self.limits = self.settings.limits
-        self.counters = Counters()
+        self.counters = Counters(letters=dict.fromkeys(topology.processors, 0))
         self.shards: dict[tuple[str, int], Shard] = {}
         self._log = log
         self._store = store
@@ -76,12 +80,15 @@ class Member:
         self._waiting: list[Run] = []  # taken, not yet folded
         self._runs: list[Run] = []  # to be folded in this cycle
         self._timers: list[Entry] = []  # due in this cycle
+        self._told: set[str] = set()  # processors whose groups have told us what is ours
         self._joined = True
         self._recovery: Callable[[], None] | None = None
         self._holding = False
         self._folds_left = 0
         self._apply_failures = 0
-        codec = Codec(topology.catalog(), record_bytes_max=self.limits.record_bytes_max)
+        self._patient = frozenset(p.name for p in topology.processors.values() if p.is_patient)
+        self._turn_from = 0.0  # of patient processors
+        codec = Codec(topology.catalog(), self.settings.framing, record_bytes_max=self.limits.record_bytes_max)
         self.delivery = Delivery(topology, self.limits, enabled=self.settings.same_cycle)
         self._fold = Fold(topology, codec, log=log, delivery=self.delivery, counters=self.counters)
         self._fold.on_bug = self.settings.on_bug
@@ -112,6 +119,7 @@ class Member:
             shard = Shard(self.topology.processors[processor], partition, topology=self.topology, store=self._store)
             self.shards[processor, partition] = shard
             self._arrived.append(shard)
+        self._told.add(processor)
         self._owned()
 
     def revoked(self, processor: str, partitions: Iterable[int]) -> None:
@@ -161,20 +169,24 @@ class Member:
     def _cycle(self) -> bool:
         began = time.perf_counter()
         if not self._fill():
-            return False
-        self._log.begin()
-        self._fold_all()
-        self._commit()
+            return self._holding
+        with at_rest():
+            self._log.begin()
+            self._fold_all()
+            self._commit()
+            self._runs = []
         self._apply_failures = 0
         self.counters.cycles += 1
-        self.counters.cycle_ms += (time.perf_counter() - began) * 1000
+        self.counters.cycle_times.add((time.perf_counter() - began) * 1000)
         return True
 
     def _take(self) -> None:
         taken = self._log.take(self._room(), self._wait_s())
         for run in taken.runs:
             shard = self.shards.get((run.processor, run.place.partition))
-            if shard is not None and shard.active:
+            if shard is not None and shard.active and run.records:
+                source = shard.inputs[run.place.topic]
+                source.reached = max(source.reached, run.records[-1].offset + 1)
                 self._waiting.append(run)
         for processor, place, offset in taken.ends:
             shard = self.shards.get((processor, place.partition))
@@ -192,10 +204,13 @@ class Member:
     def _wait_s(self) -> float:
         if self._holding:
             return HOLD_WAIT_S
-        return 0.0 if self._waiting or self._restorer or self._recovery else self._idle_s()
+        if self._restorer or self._recovery or any(run.processor not in self._patient for run in self._waiting):
+            return 0.0
+        until_turn_s = max(0.0, self._turn_from - time.perf_counter()) if self._waiting else math.inf
+        return min(self._idle_s(), until_turn_s)
 
     def _fill(self) -> bool:
-        """Fill the queue of this cycle: what was taken, less what must be held, and the timers that are due."""
+        """Fill the queue of this cycle: what was taken, and the timers that are due. Nothing while commands settle."""
         now_ms = self._clock()
         fold = self._fold
         fold.now_ms = now_ms
@@ -203,17 +218,25 @@ class Member:
         fold.forget()
         self._holding = self.delivery.hold(now_ms, self._log.ends)
         self.counters.settles += self._holding
-        if self._holding:
-            self._runs = [r for r in self._waiting if self.delivery.is_command(r.place.topic)]
-            self._waiting = [r for r in self._waiting if not self.delivery.is_command(r.place.topic)]
-        else:
-            self._runs, self._waiting = self._waiting, []
         self._timers = []
+        if self._holding:
+            return False
+        self._runs, self._waiting = self._divided()
         for shard in self.shards.values():
             due_at_ms = shard.state.next_due_at_ms() if shard.active else None
             if due_at_ms is not None and due_at_ms <= now_ms:
                 self._timers.extend(self._due(shard, now_ms))
         return bool(self._runs or self._timers)
+
+    def _divided(self) -> tuple[list[Run], list[Run]]:
+        """What is folded in this cycle, and what waits: the records of patient processors, until their next turn."""
+        patient = [run for run in self._waiting if run.processor in self._patient] if self._patient else []
+        now = time.perf_counter()
+        many = sum([len(run.records) for run in patient]) * PATIENT_SHARE > self.limits.records_max
+        if not patient or many or now >= self._turn_from:
+            self._turn_from = now + self.limits.patience_ms / 1000 if patient else self._turn_from
+            return self._waiting, []
+        return [run for run in self._waiting if run.processor not in self._patient], patient
 
     def _due(self, shard: Shard, now_ms: int) -> Iterable[Entry]:
         for key, name, due_at_ms in shard.state.due(now_ms, self.limits.timers_max):
@@ -224,23 +247,22 @@ class Member:
             yield shard, Message(key, TimerDue(name, due_at_ms), root.id), root, None, shard.forms
 
     def _fold_all(self) -> None:
-        """Fold commands that were read, then what comes from outside, then timers, until the cycle is full.
+        """Fold commands that must not be overtaken, then everything else, then timers, until the cycle is full.
 
-        A command that is delivered directly must not overtake one that was read from its topic, so all of those come
-        first. From then on every stride of records is followed by all that it sets off: a full cycle leaves records
-        for the next one, not half a cascade that would have to take its topics.
+        A command that is delivered directly must not overtake one that stands before the barrier of its target, so all
+        of those that were read come first. From then on every stride of records is followed by all that it sets off: a
+        full cycle leaves records for the next one, not half a cascade that would have to take its topics.
         """
         began = time.perf_counter()
         until, cascade_until = (began + ms / 1000 for ms in (self.limits.cycle_ms_max, self.limits.cascade_ms_max))
         self._folds_left = self.limits.folds_max
-        is_command = self.delivery.is_command
-        outside = [run for run in self._runs if not is_command(run.place.topic)]
-        left = self._fold_runs([run for run in self._runs if is_command(run.place.topic)], until)
+        first, free = self._parted()
+        left = self._fold_runs(first, cascade_until)
         if left:
-            left += outside
+            left += free
         else:
             self._fold_queue(cascade_until)
-            left = self._fold_runs(outside, until, cascade_until) if not self._fold.queue else outside
+            left = self._fold_runs(free, until, cascade_until) if not self._fold.queue else free
             # Timers last: an answer that came in time for this cycle is there before the time-out that waits for it.
             self._fold.queue.extend(self._timers)
             self._fold_queue(cascade_until)
@@ -248,7 +270,16 @@ class Member:
             self.counters.early_commits += 1
             self._waiting = left + self._waiting
             self._fold.overflow()
-        self._fold.flush()
+        self._fold.flush(is_last=True)
+
+    def _parted(self) -> tuple[list[Run], list[Run]]:
+        """The runs with commands from before a barrier, which come first, and the others."""
+        first: list[Run] = []
+        free: list[Run] = []
+        for run in self._runs:
+            barrier = self.shards[run.processor, run.place.partition].inputs[run.place.topic].barrier
+            (first if run.records[0].offset < barrier else free).append(run)
+        return first, free
 
     def _fold_runs(self, runs: list[Run], until: float, cascade_until: float | None = None) -> list[Run]:
         """Fold records, a stride at a time, with what each sets off if it may. Returns what is left over."""
@@ -262,7 +293,7 @@ class Member:
                 if cascade_until is not None and fold.queue:
                     self._fold_queue(cascade_until)
                 fold.flush()
-                if self._full(until) or (cascade_until is not None and fold.queue):
+                if self._full(until) or (cascade_until is not None and (fold.queue or self._folds_low())):
                     rest = run.records[at + size :]
                     return [run._replace(records=rest)] * bool(rest) + runs[n + 1 :]
         return []
@@ -287,6 +318,9 @@ class Member:
         """Whether the cycle has taken its time, or its overlays their memory, or must be small."""
         return time.perf_counter() > until or self._overlay_full() or self._apply_failures > 0
 
+    def _folds_low(self) -> bool:
+        return self._folds_left * CASCADE_SHARE < self.limits.folds_max
+
     def _overlay_full(self) -> bool:
         return sum(s.state.size_bytes for s in self._fold.touched) > self.limits.overlay_bytes_max
 
@@ -303,7 +337,7 @@ class Member:
         self._crash(CrashPoint.AFTER_COMMIT)
         self._write_tables()
         took_ms = (time.perf_counter() - began) * 1000
-        self.counters.commit_ms += took_ms
+        self.counters.commit_times.add(took_ms)
         self.counters.commit_ms_max = max(self.counters.commit_ms_max, took_ms)
 
     def _send_rows(self) -> None:
@@ -312,6 +346,8 @@ class Member:
             rows = shard.state.changes()
             if rows:
                 self._log.send_rows(shard.changelog, rows)
+            elif shard.state.size_bytes:
+                shard.state.clear()  # all that was written has been deleted again
 
     def _send_offsets(self) -> None:
         offsets: dict[str, dict[Place, int]] = {}
@@ -356,7 +392,7 @@ class Member:
                 self._log.start(shard.processor.name, shard.offsets)
                 shard.active = True
                 _log.info("shard %s is folding", shard)
-        self.counters.shards_active = sum(s.active for s in self.shards.values())
+        self._count_shards()
 
     def _failed(self, error: Exception, repair: Callable[[], None]) -> None:
         """Give the cycle up. What repairs it may fail too, and is then tried again by the next step."""
@@ -376,6 +412,7 @@ class Member:
         self._arrived = list(self.shards.values())
         for shard in self._arrived:
             shard.rewind()
+        self._count_shards()
 
     def _recover(self) -> None:
         try:
@@ -388,6 +425,11 @@ class Member:
 
     def _owned(self) -> None:
         self.delivery.owned(self.shards.values())
+        self._count_shards()
+
+    def _count_shards(self) -> None:
+        self.counters.groups_joined = len(self._told)
+        self.counters.shards = len(self.shards)
         self.counters.shards_active = sum(s.active for s in self.shards.values())
 
     def _idle_s(self) -> float:

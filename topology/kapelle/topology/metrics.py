@@ -1,6 +1,25 @@
 """What a member counts about itself. Plain integers, bumped in place: reading them never disturbs the loop."""
 
+from bisect import bisect_left
+from typing import Any, Final
+
 import msgspec
+
+# The upper bounds of the classes that times are counted in; whatever takes longer is in one more class.
+BOUNDS_MS: Final = (2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000)
+KINDS_MAX: Final = 50  # of timers; whatever comes after them is another one
+OTHER: Final = "other"
+
+
+class Times(msgspec.Struct):
+    """How long something took, time after time: how often within which bounds, and in all."""
+
+    counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(BOUNDS_MS) + 1))
+    sum_ms: float = 0.0
+
+    def add(self, took_ms: float) -> None:
+        self.counts[bisect_left(BOUNDS_MS, took_ms)] += 1
+        self.sum_ms += took_ms
 
 
 class Counters(msgspec.Struct):
@@ -22,13 +41,39 @@ class Counters(msgspec.Struct):
     swept_rows: int = 0
     early_commits: int = 0  # cycles ended by a limit instead of by running out of input
     settles: int = 0
-    cycle_ms: float = 0.0
-    commit_ms: float = 0.0
     commit_ms_max: float = 0.0
+    shards: int = 0
     shards_active: int = 0
     shards_restoring: int = 0
     restore_rows_left: int = 0
+    groups_joined: int = 0
+    cycle_times: Times = msgspec.field(default_factory=Times)
+    commit_times: Times = msgspec.field(default_factory=Times)
+    kinds: dict[type[Any], int] = {}  # events emitted, by contract
+    letters: dict[str, int] = {}  # dead letters, by processor
+    fired: dict[tuple[str, str], int] = {}  # timers that were folded, by processor and the beginning of their name
 
     def snapshot(self) -> dict[str, float]:
-        """All values by name."""
-        return {name: getattr(self, name) for name in self.__struct_fields__}
+        """All plain values by name."""
+        found = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: value for name, value in found.items() if isinstance(value, int | float)}
+
+    def by_kind(self) -> dict[str, int]:
+        """Events emitted, by the name of their contract. From any thread."""
+        return {kind.__name__: count for kind, count in sorted(self.kinds.copy().items(), key=_name)}
+
+    def put_aside(self, processor: str) -> None:
+        """Count a dead letter."""
+        self.dead_letters += 1
+        self.letters[processor] = self.letters.get(processor, 0) + 1
+
+    def fire(self, processor: str, timer: str) -> None:
+        """Count a timer. What stands before the first slash of its name says what it is for."""
+        kind = processor, timer.partition("/")[0]
+        if kind not in self.fired and len(self.fired) >= KINDS_MAX:
+            kind = processor, OTHER
+        self.fired[kind] = self.fired.get(kind, 0) + 1
+
+
+def _name(found: tuple[type[Any], int]) -> str:
+    return found[0].__name__

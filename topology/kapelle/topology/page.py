@@ -7,10 +7,16 @@ follows from it (topics, group, changelog), and `kapelle topics plan` what Kafka
 
 from typing import Any, Final
 
+from kapelle.processors.intake import intake
 from kapelle.processors.processor import Processor
+from kapelle.processors.publisher import PUBLISHERS
+from kapelle.processors.runs import runs
+from kapelle.processors.signals import signals
+from kapelle.processors.triggers import triggers
+from kapelle.processors.workflows import workflows
 from kapelle.topology.build import PARTITIONS, Topology
 
-PROCESSORS: Final[tuple[Processor[Any], ...]] = ()
+PROCESSORS: Final[tuple[Processor[Any], ...]] = (intake, signals, triggers, workflows, runs, *PUBLISHERS)
 
 
 def topology(prefix: str = "kapelle", partitions: int = PARTITIONS) -> Topology:

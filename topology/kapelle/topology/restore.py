@@ -5,8 +5,11 @@ never ahead of the log and at most a little behind. Restoring reads the changelo
 Local tables that cannot be trusted are wiped and read from the beginning:
 
     no stored offset, or none that can be read          never written, or written by another layout
-    stored offset past the end, or another topic id     the changelog was made anew
+    another topic id                                    made anew, and the log has seen to it that somebody said so
     last written longer ago than tombstones are kept    a deletion may have been compacted away unseen
+
+A changelog that ends before the stored offset has lost records that these tables may be the last to have: nobody goes
+on with it unasked.
 """
 
 import logging
@@ -14,6 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from kapelle.topology.crash import Crash, CrashPoint
+from kapelle.topology.errors import ChangelogShortened
 from kapelle.topology.log import Log, Place
 from kapelle.topology.metrics import Counters
 from kapelle.topology.settings import Limits
@@ -45,6 +49,7 @@ class Restoring:
         self.end = end
         self.rows = 0
         self.started_at_ms = started_at_ms
+        self.moved_at_ms = started_at_ms  # when it last came forward
 
     def progress(self, now_ms: int) -> Progress:
         seconds = max(now_ms - self.started_at_ms, 1) / 1000
@@ -61,7 +66,6 @@ class Restorer:
         self._counters = counters
         self._crash = crash
         self._restoring: dict[Place, Restoring] = {}
-        self._moved_at_ms = 0
 
     def __bool__(self) -> bool:
         return bool(self._restoring)
@@ -74,7 +78,6 @@ class Restorer:
             offset = self._trusted_offset(shard, ends[place], now_ms)
             self._restoring[place] = Restoring(shard, offset=offset, end=ends[place], started_at_ms=now_ms)
         done = self._finished()
-        self._moved_at_ms = now_ms
         if added:
             self._log.watch({p: r.offset for p, r in self._restoring.items()})
         self._count()
@@ -102,8 +105,6 @@ class Restorer:
             self._store.write(batch)
             done += self._finished()
             self._count()
-            if moved:
-                self._moved_at_ms = clock()
             if clock() >= until_ms or not moved:
                 break
         self._free_if_stuck(clock())
@@ -113,9 +114,9 @@ class Restorer:
 
     def _free_if_stuck(self, now_ms: int) -> None:
         """A dead member's transaction may stand in the way for as long as its time-out: end it instead of waiting."""
-        if self._restoring and now_ms - self._moved_at_ms > self._limits.restore_stuck_ms:
-            self._moved_at_ms = now_ms
-            for restoring in self._restoring.values():
+        for restoring in self._restoring.values():
+            if now_ms - restoring.moved_at_ms > self._limits.restore_stuck_ms:
+                restoring.moved_at_ms = now_ms
                 shard = restoring.shard
                 self._log.free(shard.processor.name, [i.place for i in shard.inputs.values()])
 
@@ -131,6 +132,7 @@ class Restorer:
         restoring.shard.state.restore(rows, batch)
         restoring.shard.state.stage(batch, self.meta(place, offset, now_ms))
         restoring.offset = offset
+        restoring.moved_at_ms = now_ms
         restoring.rows += len(rows)
         self._counters.restored_rows += len(rows)
         return True
@@ -149,9 +151,10 @@ class Restorer:
             meta = None
         if meta is not None and (
             meta.changelog_id == self._log.identity(shard.changelog.topic)
-            and meta.changelog_offset <= end
             and now_ms - meta.saved_at_ms < self._limits.tombstone_ms
         ):
+            if meta.changelog_offset > end:
+                raise ChangelogShortened(shard.changelog, expected=meta.changelog_offset, found=end)
             return meta.changelog_offset
         batch = Batch()
         shard.state.wipe(batch)

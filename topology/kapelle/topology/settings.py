@@ -4,6 +4,8 @@ from enum import StrEnum
 
 import msgspec
 
+from kapelle.schemas import Framing
+
 
 class OnBug(StrEnum):
     """What to do when a processor's own code raises."""
@@ -15,8 +17,8 @@ class OnBug(StrEnum):
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much one cycle may take on before it must commit."""
 
-    records_max: int = 2_000
-    folds_max: int = 20_000  # records, timers and commands delivered within the cycle
+    records_max: int = 10_000
+    folds_max: int = 100_000  # timers and commands delivered within the cycle
     cycle_ms_max: int = 200  # then no more records are begun...
     cascade_ms_max: int = 1_000  # ...and after this, what they set off takes the topics
     overlay_bytes_max: int = 32 * 1024 * 1024
@@ -25,9 +27,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     sweep_rows_max: int = 1_000
     restore_rows_max: int = 20_000
     idle_wait_ms: int = 500
+    patience_ms: int = 0  # between two turns of patient processors: each turn costs the others a part of a transaction
     restore_slice_ms: int = 50  # how long live partitions wait for restoring ones, a cycle
     restore_stuck_ms: int = 1_500  # a changelog not read on for so long is held by a dead member's transaction
-    settle_records_max: int = 5_000  # a target lagging more than this keeps taking its commands by topic
+    settle_records_max: int = 20_000  # a target lagging more than this, two full cycles, takes its commands by topic
     settle_ms_max: int = 1_000
     settle_again_ms: int = 5_000
     tombstone_ms: int = 7 * 24 * 60 * 60 * 1000  # the changelog's delete.retention.ms
@@ -41,3 +44,4 @@ class MemberSettings(msgspec.Struct, frozen=True, kw_only=True):
     on_bug: OnBug = OnBug.STOP
     same_cycle: bool = True
     limits: Limits = Limits()
+    framing: Framing | None = None  # how values are written; with a registry, public ones by the ids of their schemas

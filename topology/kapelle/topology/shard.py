@@ -1,8 +1,10 @@
 """A shard at run time: one processor's one partition, with its inputs and how far each has got."""
 
-from typing import Any
+from typing import Any, NamedTuple, Self
 
+from kapelle.processors.messages import Foreign
 from kapelle.processors.processor import Processor
+from kapelle.processors.streams import Stream
 from kapelle.schemas.headers import HeaderForm
 from kapelle.topology.build import Topology
 from kapelle.topology.log import Place
@@ -18,10 +20,12 @@ class Input:
     sent     this process has sent commands here by topic that the barrier does not cover yet
     """
 
-    __slots__ = ("barrier", "next", "place", "reached", "sent")
+    __slots__ = ("barrier", "contracts", "next", "place", "reached", "sent", "takes_foreign")
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, contracts: frozenset[type]) -> None:
         self.place = place
+        self.contracts = contracts
+        self.takes_foreign = Foreign in contracts
         self.next = 0
         self.reached = 0
         self.barrier = 0
@@ -34,7 +38,7 @@ class Input:
 
 
 class Forms(dict[type, HeaderForm]):
-    """The header forms of one source, by contract, made when they are first asked for."""
+    """The header forms of one source for public streams, by contract, made when they are first asked for."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -46,6 +50,19 @@ class Forms(dict[type, HeaderForm]):
         return form
 
 
+class Route(NamedTuple):
+    """An output stream as the fold needs it: where each key's records go, and of which types and form they are."""
+
+    places: tuple[Place, ...]
+    contracts: frozenset[type]
+    public: bool
+
+    @classmethod
+    def to(cls, stream: Stream, topology: Topology) -> Self:
+        topic, count = topology.topic(stream), topology.partitions(stream)
+        return cls(tuple([Place(topic, n) for n in range(count)]), frozenset(stream.contracts), stream.public)
+
+
 class Shard:
     """One processor's one partition, as this process holds it."""
 
@@ -53,7 +70,10 @@ class Shard:
         self.processor = processor
         self.partition = partition
         self.state = ShardState(processor, partition, store)
-        self.inputs = {topology.topic(s): Input(Place(topology.topic(s), partition)) for s in processor.inputs}
+        self.inputs = {
+            topology.topic(s): Input(Place(topology.topic(s), partition), frozenset(s.contracts))
+            for s in processor.inputs
+        }
         self.changelog = Place(topology.changelog(processor.name), partition)
         self.events = Place(topology.topic(processor.events), partition)
         self.active = False
@@ -64,6 +84,8 @@ class Shard:
         self.writer = self.state.writer
         self.deciders = processor.deciders
         self.appliers = processor.appliers
+        self.events_public = processor.events.public
+        self.routes = {s.name: Route.to(s, topology) for s in processor.outputs}
 
     def __str__(self) -> str:
         return f"{self.processor.name}-{self.partition}"

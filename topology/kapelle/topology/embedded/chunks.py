@@ -4,6 +4,7 @@ Headers are most of a small record, and say nearly the same in all of them. What
 therefore written once: that takes a third of the space, and an eighth of the time to read it.
 
     chunk     eight bytes of the time of writing, then msgpack: keys, values, columns of headers
+              a record that compaction has taken away keeps its place: no key, no value, no headers
     column    the n-th header of every record, in the shortest form that fits:
               one name and value for all | one name, a value for each | a pair or nothing for each
 """
@@ -21,6 +22,7 @@ Pair = tuple[str, bytes]
 
 CHUNK_BYTES_MAX: Final = 256 * 1024  # reading one record reads a whole chunk; one larger record is a chunk by itself
 _TIME_BYTES: Final = 8
+GONE: Final[Entry] = (None, None, None)  # what nobody can publish: every record has a key
 
 
 class Column(msgspec.Struct, array_like=True, gc=False):
@@ -64,6 +66,10 @@ def decode(chunk: bytes) -> list[Entry]:
     if any(column.pairs is not None for column in body.headers):
         headers = (tuple([pair for pair in row if pair is not None]) for row in headers)
     return list(zip(body.keys, body.values, headers, strict=False))
+
+
+def is_gone(entry: Entry) -> bool:
+    return entry[0] is None and entry[1] is None
 
 
 def time_of(chunk: bytes) -> int:

@@ -73,6 +73,15 @@ class Chunks:
             end += count
             batch.put(self._key(end - 1), chunk)
 
+    def backwards(self, end: int) -> Iterator[tuple[int, bytes]]:
+        """The chunks that end before this offset, the last one first, each with its last offset."""
+        for key, chunk in self._store.scan(self._prefix, self._key(end), reverse=True):
+            yield self._last(key), chunk
+
+    def remove(self, batch: Batch, last: int) -> None:
+        """Put the removal of one chunk into a batch."""
+        batch.delete(self._key(last))
+
     def trim(self, batch: Batch, offset: int) -> None:
         """Put the removal of the chunks that end before this offset into a batch."""
         batch.delete_range(self._key(0), self._key(offset))
@@ -107,14 +116,10 @@ def topics(topology: Topology) -> dict[str, tuple[int, Keep]]:
 def open_directory(topology: Topology, store: Store, now_ms: int) -> About:
     """Note what a new directory is for; refuse one that is for something else. New topics are welcome."""
     wanted = {name: partitions for name, (partitions, _) in topics(topology).items()}
-    found = _about(store)
+    found = about(store)
     if found is None:
         found = About(prefix=topology.prefix, made_at_ms=now_ms, partitions={})
-    if found.prefix != topology.prefix:
-        raise DirectoryDiffers("the prefix", expected=topology.prefix, found=found.prefix)
-    for name, partitions in wanted.items():
-        if found.partitions.get(name, partitions) != partitions:
-            raise DirectoryDiffers(f"partitions of {name}:", expected=partitions, found=found.partitions[name])
+    refuse_other(topology, found)
     merged = found.partitions | wanted
     if merged != found.partitions:
         found = msgspec.structs.replace(found, partitions=merged)
@@ -124,7 +129,17 @@ def open_directory(topology: Topology, store: Store, now_ms: int) -> About:
     return found
 
 
-def _about(store: Store) -> About | None:
+def refuse_other(topology: Topology, found: About) -> None:
+    """Refuse a directory that was made for something else."""
+    if found.prefix != topology.prefix:
+        raise DirectoryDiffers("the prefix", expected=topology.prefix, found=found.prefix)
+    for name, (partitions, _) in topics(topology).items():
+        if found.partitions.get(name, partitions) != partitions:
+            raise DirectoryDiffers(f"partitions of {name}:", expected=partitions, found=found.partitions[name])
+
+
+def about(store: Store) -> About | None:
+    """What a directory was made for; None if it is new."""
     row = store.get(_ABOUT)
     if row is None:
         return None

@@ -153,7 +153,8 @@ class EmbeddedLog:
             share = -(-room // (len(lagging) - number))
             while share > 0 and left_bytes > 0 and reader.lags:
                 records, size_bytes = reader.read(share)
-                taken.runs.append(Run(reader.processor, reader.partition.place, records))
+                if records:
+                    taken.runs.append(Run(reader.processor, reader.partition.place, records))
                 share -= len(records)
                 room -= len(records)
                 left_bytes -= size_bytes

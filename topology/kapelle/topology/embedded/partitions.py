@@ -7,7 +7,7 @@ import msgspec
 from kapelle.processors.streams import Keep
 from kapelle.topology.build import Topology
 from kapelle.topology.embedded import chunks
-from kapelle.topology.embedded.chunks import Entry
+from kapelle.topology.embedded.chunks import Entry, is_gone
 from kapelle.topology.embedded.errors import LogDamaged
 from kapelle.topology.embedded.layout import Chunks, topics
 from kapelle.topology.log import Headers, Place, Record
@@ -62,9 +62,12 @@ class Partition:
             entries = chunks.decode(chunk)
             at_ms = chunks.time_of(chunk)
             base = last + 1 - len(entries)
-            skipped = max(offset - base, 0)
-            wanted = entries[skipped : skipped + limit - len(found)]
-            found += [LogRecord(at, at_ms, *entry) for at, entry in enumerate(wanted, base + skipped)]
+            there = [
+                LogRecord(at, at_ms, *entry)
+                for at, entry in enumerate(entries, base)
+                if at >= offset and not is_gone(entry)
+            ]
+            found += there[: limit - len(found)]
             size_bytes += len(chunk)
             if len(found) >= limit or size_bytes >= READ_BYTES_MAX:
                 break
@@ -95,7 +98,10 @@ class Reader:
         return self.started and self.position < self.partition.end + len(self.partition.published)
 
     def read(self, limit: int) -> tuple[list[Record], int]:
-        """Some of the next records, at least one and at most the limit, and how many bytes were fetched for them."""
+        """Some of the next records, at most the limit, and how many bytes were fetched for them.
+
+        None where all was compacted away: the position has moved all the same.
+        """
         partition = self.partition
         if self.position >= partition.end:
             return self._records(partition.published, partition.end, limit), 0
@@ -109,7 +115,10 @@ class Reader:
         ahead: list[Entry] = []
         size_bytes = 0
         for last, chunk in self.partition.chunks.scan(self.position):
-            ahead += chunks.decode(chunk)
+            entries = chunks.decode(chunk)
+            if ahead and last + 1 - len(entries) != self._ahead_at + len(ahead):
+                break  # all of a chunk was compacted away: what follows has a place of its own
+            ahead += entries
             self._ahead_at = last + 1 - len(ahead)
             size_bytes += len(chunk)
             if len(ahead) >= limit or size_bytes >= chunks.CHUNK_BYTES_MAX:
@@ -123,11 +132,13 @@ class Reader:
     def _records(self, entries: list[Entry], entries_at: int, limit: int) -> list[Record]:
         """The entries from the position on, as records."""
         begin = self.position - entries_at
+        wanted = entries[begin : begin + limit]
         found = [
-            Record(offset, key, value, headers)
-            for offset, (key, value, headers) in enumerate(entries[begin : begin + limit], self.position)
+            Record(offset, key, value, headers) for offset, (key, value, headers) in enumerate(wanted, self.position)
         ]
-        self.position += len(found)
+        self.position += len(wanted)
+        if self.partition.keep is Keep.LATEST:
+            return [record for record in found if record.key is not None or record.value is not None]
         return found
 
 

@@ -1,4 +1,5 @@
-"""Forgetting what need not be kept: records of streams that are kept for a week, once they are that old.
+"""Forgetting what need not be kept: records of streams that are kept for a week, once they are that old, and of
+streams of which the latest record of each key is wanted, once it has a successor (compaction.py).
 
 History stays for ever. What a processor has not folded yet stays as well, and so does the last record of a place, which
 tells where the place ends.
@@ -8,6 +9,7 @@ from typing import Final
 
 from kapelle.processors.streams import DAY_MS, Keep
 from kapelle.topology.embedded.chunks import time_of
+from kapelle.topology.embedded.compaction import Compaction
 from kapelle.topology.embedded.log import EmbeddedLog
 from kapelle.topology.embedded.partitions import Partition
 from kapelle.topology.tables import Batch
@@ -21,6 +23,7 @@ class Retention:
 
     def __init__(self, log: EmbeddedLog) -> None:
         self._log = log
+        self._compaction = Compaction(log)
         self._next_at_ms = 0
 
     def tick(self, now_ms: int) -> None:
@@ -28,6 +31,13 @@ class Retention:
         if now_ms >= self._next_at_ms:
             self._next_at_ms = now_ms + EVERY_MS
             self.trim(now_ms - WEEK_MS)
+            self.compact()
+
+    def compact(self) -> None:
+        """Remove what has a successor of the same key, where that is all that is wanted."""
+        for partition in self._log.partitions.values():
+            if partition.keep is Keep.LATEST and partition.end:
+                self._compaction.compact(partition)
 
     def trim(self, before_ms: int) -> None:
         """Remove what was written before this time, as far as the streams allow."""

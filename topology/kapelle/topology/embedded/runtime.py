@@ -120,6 +120,18 @@ class EmbeddedRuntime:
         self._inbox.put([parcel], timeout_s)
         return parcel.receipt.future
 
+    def publish_at(
+        self, place: Place, entry: tuple[bytes | None, bytes | None, Headers], *, timeout_s: float = PUBLISH_TIMEOUT_S
+    ) -> Future[Position]:
+        """Publish a key, a value and headers as they are, at a place: for records that stood there before."""
+        self.log.end(place)  # raises for one that is not there
+        key, value, headers = entry
+        parcel = Parcel(Receipt(lambda positions: positions[0]))
+        size_bytes = len(key or b"") + len(value or b"") + sum(len(name) + len(text) for name, text in headers)
+        parcel.add(place, (key, value, headers), size_bytes)
+        self._inbox.put([parcel], timeout_s)
+        return parcel.receipt.future
+
     def publish_all(
         self, messages: Iterable[tuple[Stream | str, str, Any]], *, timeout_s: float = PUBLISH_TIMEOUT_S
     ) -> Future[list[Position]]:

@@ -1,10 +1,11 @@
 """Reading changelogs back: a consumer outside any group, assigned exactly the partitions that are being restored."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-from kapelle.topology.errors import BrokerRefused
+from kapelle.topology.errors import BrokerRefused, CycleAborted
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import REFUSED, translated
 from kapelle.topology.log import Place, Row
@@ -54,6 +55,23 @@ class ChangelogReader:
             elif error.code() in REFUSED or error.fatal():
                 raise BrokerRefused(f"can't read the changelog {place}: {error.str()}")
         return found, reached
+
+    def any_of(self, changelogs: Iterable[Place], timeout_s: float) -> Place | None:
+        """One of these changelogs that has committed rows; None if they have only what was aborted."""
+        left = set(changelogs)
+        until = time.monotonic() + timeout_s
+        try:
+            self.watch(dict.fromkeys(left, OFFSET_BEGINNING))
+            while left:
+                found, reached = self.rows(1, END_WAIT_MS / 1000)
+                if found:
+                    return next(iter(found))
+                left -= reached.keys()
+                if left and time.monotonic() > until:
+                    raise CycleAborted(f"changelogs could not be read within {timeout_s} s")
+        finally:
+            self.close()
+        return None
 
     def close(self) -> None:
         consumer, self._consumer = self._consumer, None

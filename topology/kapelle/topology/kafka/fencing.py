@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.notes import Note
 from kapelle.topology.kafka.translate import translated
 from kapelle.topology.log import Place
 
@@ -25,7 +26,7 @@ def last_owners(settings: KafkaSettings, group: str, places: Sequence[Place]) ->
     try:
         with translated("read who owned partitions"):
             found = consumer.committed([TopicPartition(*p) for p in places], settings.call_timeout_s)
-        return {tp.metadata for tp in found if tp.metadata}
+        return {owner for tp in found if (owner := Note.of(tp).owner)}
     finally:
         consumer.close()
 

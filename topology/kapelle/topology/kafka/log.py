@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from confluent_kafka import TopicPartition
+
 from kapelle.topology.build import Topology
-from kapelle.topology.errors import CycleAborted, ProducerLost
+from kapelle.topology.errors import ChangelogReplaced, CycleAborted, OffsetsLost, ProducerLost
 from kapelle.topology.kafka import fencing
 from kapelle.topology.kafka.changelogs import ChangelogReader
 from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.notes import refuse_another
 from kapelle.topology.kafka.offsets import Offsets
 from kapelle.topology.kafka.reader import GroupReader
 from kapelle.topology.kafka.schemas import Records, SchemaTopic
@@ -40,7 +43,8 @@ class KafkaLog:
         self._transactor = Transactor(settings, name, on_statistics=self._on_statistics)
         self._offsets = Offsets(settings)
         self._schemas = SchemaTopic(topology.schemas, settings)
-        self._identities = Topics(topology, settings).identities([topology.changelog(p) for p in hosted])
+        self._topics = Topics(topology, settings)
+        self._identities = self._topics.identities([topology.changelog(p) for p in hosted])
         self._last_record_s = 0.0
         # The hot ones are bound straight to their parts.
         self.send = self._transactor.send
@@ -67,11 +71,12 @@ class KafkaLog:
         taken = Taken([], [])
         readers = list(self._readers.values())
         until = time.monotonic() + wait_s
-        room = records_max
         while True:
-            for reader in readers:
-                # One at least: also a full member must hear of partitions coming and going.
-                room -= reader.drain(taken, max(room, 1))
+            room = records_max
+            for number, reader in enumerate(readers):
+                # Shared out evenly, or one processor's backlog would keep the others waiting. One at least: also a
+                # full member must hear of partitions coming and going.
+                room -= reader.drain(taken, max(-(-room // (len(readers) - number)), 1))
             if taken.runs or taken.ends or time.monotonic() >= until:
                 break
             self._wait(readers, taken, until)
@@ -98,11 +103,39 @@ class KafkaLog:
     def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
         """Final offsets. If an open transaction holds them for a while, it is ended, and the caller asks again."""
         try:
-            found = self._readers[processor].committed(places, UNSTABLE_S)
+            positions = self._readers[processor].committed(places, UNSTABLE_S)
         except CycleAborted:
             self.free(processor, places)
             raise
+        self._check_changelog(processor, positions)
+        found = {Place(tp.topic, tp.partition): tp.offset for tp in positions}
+        self._check_offsets(processor, found)
         return found | self._offsets.beginnings([p for p, offset in found.items() if offset < 0])
+
+    def _check_changelog(self, processor: str, positions: Sequence[TopicPartition]) -> None:
+        """The changelog must be the one that the offsets were committed with, and the one that we have written to."""
+        name = self._topology.changelog(processor)
+        found = self._topics.identities([name])[name]
+        if found != self._identities[name]:
+            raise ChangelogReplaced(name, expected=self._identities[name], found=found)
+        refuse_another(name, found, positions)
+
+    def _check_offsets(self, processor: str, found: Mapping[Place, int]) -> None:
+        """Rows are committed together with offsets: where there are rows and no offsets, the offsets were lost.
+
+        A shard has lost its offsets when none of its inputs has one; an input alone without one is new.
+        """
+        known = {place.partition for place, offset in found.items() if offset >= 0}
+        changelog = self._topology.changelog(processor)
+        fresh = [Place(changelog, n) for n in sorted({place.partition for place in found} - known)]
+        written = [place for place, end in self._offsets.ends(fresh).items() if end > 0]
+        if not written:
+            return
+        reader = ChangelogReader(self._settings, f"{self._topology.prefix}.restore")
+        held = reader.any_of(written, self._settings.call_timeout_s)
+        if held is not None:
+            inputs = [self._topology.topic(s) for s in self._topology.processors[processor].inputs]
+            raise OffsetsLost(self._topology.group(processor), changelog=str(held), inputs=inputs)
 
     def free(self, processor: str, places: Sequence[Place]) -> None:
         owners = fencing.last_owners(self._settings, self._topology.group(processor), places)
@@ -123,7 +156,8 @@ class KafkaLog:
 
     def send_offsets(self, processor: str, offsets: Mapping[Place, int]) -> None:
         reader = self._readers[processor]
-        self._transactor.send_offsets(reader.consumer, reader.member, offsets)
+        changelog_id = self._identities[self._topology.changelog(processor)]
+        self._transactor.send_offsets(reader.consumer, reader.member, offsets=offsets, changelog_id=changelog_id)
 
     def leave(self) -> None:
         try:
@@ -140,7 +174,7 @@ class KafkaLog:
     @property
     def consumer_statistics(self) -> dict[str, dict[str, Any]]:
         """librdkafka's own statistics of each processor's consumer, its lag among them."""
-        return {name: json.loads(r.statistics_text) for name, r in self._readers.items() if r.statistics_text}
+        return {name: json.loads(r.statistics_text) for name, r in list(self._readers.items()) if r.statistics_text}
 
     @property
     def statistics(self) -> dict[str, Any]:

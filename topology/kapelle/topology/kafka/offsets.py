@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
 
+from kapelle.topology.errors import CycleAborted
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import translated
 from kapelle.topology.log import Place
@@ -14,6 +15,7 @@ class Offsets:
     """Asks the brokers for offsets, in one request to each."""
 
     def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
         self._timeout_s = settings.call_timeout_s
         self._admin = AdminClient(settings.admin())
 
@@ -27,6 +29,14 @@ class Offsets:
     def _ask(self, places: Sequence[Place], spec: OffsetSpec) -> dict[Place, int]:
         if not places:
             return {}
+        try:
+            return self._asked(places, spec)
+        except CycleAborted:
+            # After an election this client goes on asking by the leader's old epoch: it does not look again by itself.
+            self._admin = AdminClient(self._settings.admin())
+            raise
+
+    def _asked(self, places: Sequence[Place], spec: OffsetSpec) -> dict[Place, int]:
         with translated("ask for offsets"):
             found = self._admin.list_offsets(
                 {TopicPartition(*place): spec for place in places},

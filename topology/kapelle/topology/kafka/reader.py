@@ -12,6 +12,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from kapelle.topology.collector import at_rest
 from kapelle.topology.errors import BrokerRefused, CycleAborted
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import REFUSED, made, translated
@@ -53,9 +54,10 @@ class GroupReader:
 
     def drain(self, taken: Taken, records_max: int) -> int:
         """Take what is there without waiting. Returns how much it was."""
-        messages = self.consumer.consume(records_max, 0)
-        self._add(taken, messages)
-        return len(messages)
+        with at_rest():
+            messages = self.consumer.consume(records_max, 0)
+            self._add(taken, messages)
+            return len(messages)
 
     def start(self, offsets: Mapping[Place, int]) -> None:
         """Read on from these offsets."""
@@ -63,11 +65,10 @@ class GroupReader:
             self._seek(TopicPartition(place.topic, place.partition, offset))
         self.consumer.resume([TopicPartition(p.topic, p.partition) for p in offsets])
 
-    def committed(self, places: Sequence[Place], timeout_s: float) -> dict[Place, int]:
+    def committed(self, places: Sequence[Place], timeout_s: float) -> list[TopicPartition]:
         """The committed offsets, negative where nothing was committed. Waits until no transaction can change them."""
         with translated(f"read the offsets of {self.processor}"):
-            found = self.consumer.committed([TopicPartition(*p) for p in places], timeout_s)
-        return {Place(tp.topic, tp.partition): tp.offset for tp in found}
+            return self.consumer.committed([TopicPartition(*p) for p in places], timeout_s)
 
     def close(self) -> threading.Thread:
         """Leave the group, in a thread: librdkafka sets no limit to how long that takes, but a stop must have one.

@@ -53,12 +53,11 @@ class KafkaMember:
         if unknown:
             raise BadTopology(f"Expected processors among {', '.join(topology.processors)}, found {', '.join(unknown)}")
         Topics(topology, kafka).verify()
+        self.hosted = tuple(hosted) or tuple(topology.processors)
         self._stop = threading.Event()
         self.store = _opened(state_dir / "tables")
         try:
-            self.log = KafkaLog(
-                topology, kafka, instance=instance_of(state_dir), hosted=tuple(hosted) or tuple(topology.processors)
-            )
+            self.log = KafkaLog(topology, kafka, instance=instance_of(state_dir), hosted=self.hosted)
         except BaseException:
             self.store.close()
             raise

@@ -2,11 +2,12 @@
 
 A plan is the list of differences between what is needed and what is there. Applying it creates topics and sets
 configuration; it never deletes a topic and never changes a number of partitions, because keys would move away from
-the tables that belong to them.
+the tables that belong to them. Too few replicas are told, for whoever runs the cluster to mend.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 from confluent_kafka import TopicCollection
@@ -38,6 +39,10 @@ class Do(StrEnum):
     CREATE = "create"
     CONFIGURE = "configure"
     MIGRATE = "migrate"  # nothing that we do by ourselves: partitions differ
+    REPLICATE = "replicate"  # nor this: which brokers get the replicas is the operator's to say
+
+
+MENDABLE = frozenset({Do.CREATE, Do.CONFIGURE})
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -48,6 +53,7 @@ class Change(msgspec.Struct, frozen=True):
     partitions: int
     config: dict[str, str]
     found: str = ""
+    replicas: int = -1
 
     def __str__(self) -> str:
         wanted = " ".join(f"{k}={v}" for k, v in sorted(self.config.items()))
@@ -62,6 +68,11 @@ class Change(msgspec.Struct, frozen=True):
                     "in place: keys would move away from their tables. Run with the number that is there, or start "
                     "under another prefix"
                 )
+            case Do.REPLICATE:
+                return (
+                    f"{self.topic}: has {self.found} replicas; needs {self.replicas}. "
+                    "Give it more with kafka-reassign-partitions"
+                )
 
 
 def needed_config(topic: Topic, settings: KafkaSettings, extra: Mapping[str, str] = {}) -> dict[str, str]:
@@ -69,8 +80,15 @@ def needed_config(topic: Topic, settings: KafkaSettings, extra: Mapping[str, str
     return {**KEEP[topic.keep], "max.message.bytes": str(settings.wire_bytes_max), **extra}
 
 
+class Found(NamedTuple):
+    """What there is of a topic: its partitions, and the replicas of the one that has the fewest."""
+
+    partitions: int
+    replicas: int
+
+
 class Topics:
-    """The topics of one topology on one cluster."""
+    """The topics of one topology on one cluster. With `replication`, each must have at least so many replicas."""
 
     def __init__(self, topology: Topology, settings: KafkaSettings, *, replication: int = -1) -> None:
         self._topology = topology
@@ -81,10 +99,9 @@ class Topics:
     def plan(self) -> list[Change]:
         """The differences between what is needed and what is there. Empty: all is well."""
         needed = self._topology.topics()
-        partitions = self._partitions([t.name for t in needed])
-        configs = self._configs([t.name for t in needed if t.name in partitions])
-        changes = (self._change(t, partitions.get(t.name), configs.get(t.name, {})) for t in needed)
-        return [change for change in changes if change is not None]
+        there = self._found([t.name for t in needed])
+        configs = self._configs([t.name for t in needed if t.name in there])
+        return [c for t in needed for c in self._changes(t, there.get(t.name), configs.get(t.name, {}))]
 
     def apply(self) -> list[Change]:
         """Create what is missing and configure what differs. Returns what could not be mended."""
@@ -101,7 +118,7 @@ class Topics:
             with translated("configure topics"):
                 for done in self._admin.incremental_alter_configs([_resource(c) for c in configure]).values():
                     done.result()
-        return [c for c in plan if c.do is Do.MIGRATE]
+        return [c for c in plan if c.do not in MENDABLE]
 
     def verify(self) -> None:
         """Refuse to go on unless the topics are as they must be."""
@@ -110,22 +127,30 @@ class Topics:
             address = self._settings.bootstrap_servers
             raise TopicsDiffer([str(c) for c in plan], f"kapelle topics apply --bootstrap-servers {address}")
 
-    def _change(self, topic: Topic, partitions: int | None, config: Mapping[str, str]) -> Change | None:
+    def _changes(self, topic: Topic, found: Found | None, config: Mapping[str, str]) -> Iterator[Change]:
         wanted = needed_config(topic, self._settings)
-        if partitions is None:
-            return Change(Do.CREATE, topic.name, topic.partitions, wanted)
-        if partitions != topic.partitions:
-            return Change(Do.MIGRATE, topic.name, topic.partitions, wanted, str(partitions))
+        if found is None:
+            yield Change(Do.CREATE, topic.name, topic.partitions, wanted)
+            return
+        if found.partitions != topic.partitions:
+            yield Change(Do.MIGRATE, topic.name, topic.partitions, wanted, str(found.partitions))
+            return
         differing = {k: v for k, v in wanted.items() if not _suffices(k, config.get(k, ""), v)}
         if differing:
-            found = " ".join(f"{k}={config.get(k, '')}" for k in sorted(differing))
-            return Change(Do.CONFIGURE, topic.name, topic.partitions, differing, f"has {found}")
-        return None
+            told = " ".join(f"{k}={config.get(k, '')}" for k in sorted(differing))
+            yield Change(Do.CONFIGURE, topic.name, topic.partitions, differing, f"has {told}")
+        if found.replicas < self._replication:
+            few = str(found.replicas)
+            yield Change(Do.REPLICATE, topic.name, topic.partitions, {}, few, replicas=self._replication)
 
-    def _partitions(self, names: Sequence[str]) -> dict[str, int]:
+    def _found(self, names: Sequence[str]) -> dict[str, Found]:
         with translated(f"list topics at {self._settings.bootstrap_servers}"):
             there = self._admin.list_topics(timeout=self._settings.request_timeout_s).topics
-        return {name: len(there[name].partitions) for name in names if name in there and there[name].error is None}
+        return {
+            name: Found(len(there[name].partitions), min(len(p.replicas) for p in there[name].partitions.values()))
+            for name in names
+            if name in there and there[name].error is None and there[name].partitions
+        }
 
     def _configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
         if not names:
@@ -138,7 +163,9 @@ class Topics:
     def identities(self, names: Sequence[str]) -> dict[str, str]:
         """The ids that the broker gave these topics when they were made."""
         with translated("describe topics"):
-            found = self._admin.describe_topics(TopicCollection(list(names)))
+            found = self._admin.describe_topics(
+                TopicCollection(list(names)), request_timeout=self._settings.call_timeout_s
+            )
             return {name: str(future.result().topic_id) for name, future in found.items()}
 
 

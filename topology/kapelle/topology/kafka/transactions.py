@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from kapelle.topology.errors import BrokerRefused, CycleAborted, InstanceFencedAgain, ProducerLost
 from kapelle.topology.kafka.bounded import BoundedCalls
 from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.notes import Note
 from kapelle.topology.kafka.translate import commit_meaning, made, meaning, translated
 from kapelle.topology.log import Out, Place
 
@@ -85,17 +86,15 @@ class Transactor:
         except KafkaException as error:
             raise meaning(error.args[0], f"produce to {place}") from error
 
-    def send_offsets(self, consumer: Consumer, member: str, offsets: Mapping[Place, int]) -> None:
+    def send_offsets(self, consumer: Consumer, member: str, *, offsets: Mapping[Place, int], changelog_id: str) -> None:
         """Put offsets into the transaction, in the name of the member that was assigned the partitions."""
         metadata = consumer.consumer_group_metadata()
         # A consumer that was thrown out forgets its member id, and the broker takes offsets without one from anybody.
         # Looking after taking the metadata proves that they were taken while we were still that member.
         if not member or consumer.memberid() != member:
             raise CycleAborted("the group gave our partitions to others")
-        # The name of the sender lets the next owner end our transaction if we die in it (see fencing.py).
-        positions = [
-            TopicPartition(p.topic, p.partition, offset, self.transactional_id) for p, offset in offsets.items()
-        ]
+        note = str(Note(self.transactional_id, changelog_id))
+        positions = [TopicPartition(p.topic, p.partition, offset, note) for p, offset in offsets.items()]
         send, timeout_s = self._live().send_offsets_to_transaction, self._settings.call_timeout_s
         try:
             with translated("send offsets"):

@@ -71,7 +71,7 @@ class Buckets:
         if len(self._swept) >= RANGE_ROWS_MIN:
             batch.delete_range(self._swept[0], self._swept[-1] + b"\0")
             for key in self._swept:
-                del batch.rows[key]
+                batch.rows.pop(key, None)  # one that was never stored is not in there
 
     def forget_changes(self) -> None:
         self._bound = None

@@ -5,10 +5,12 @@ synced: the Kafka runtime need not, since the changelog repairs what is lost; th
 is torn is read up to the tear, so the store is then as it was after some earlier batch, never between two.
 """
 
+import os
 import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from rocksdict import (
     BlockBasedOptions,
@@ -35,6 +37,14 @@ OPEN_FILES_MAX: Final = 512  # well within the 1,024 that a process may often ha
 BLOOM_BITS: Final = 10  # one read in a hundred looks into a file in vain
 
 Scan = Iterator[tuple[bytes, bytes]]
+
+
+class Sizes(NamedTuple):
+    """How large a store is. RocksDB knows its rows only about."""
+
+    rows: int
+    disk_bytes: int
+    memory_bytes: int
 
 
 class Memory:
@@ -68,6 +78,7 @@ class RocksStore:
 
     def __init__(self, path: Path, memory: Memory, *, wait_s: float = 0.0) -> None:
         self.path = path
+        self._memory = memory
         self._lock = DirectoryLock(path, wait_s=wait_s)
         try:
             self._rocks = _opened(path, memory)
@@ -113,6 +124,14 @@ class RocksStore:
                 self._rocks.flush_wal(True)
         except Exception as error:
             raise _translated(self.path, error) from error
+
+    def sizes(self) -> Sizes:
+        """How large the store is. May be asked from another thread."""
+        try:
+            rows = self._rocks.property_int_value("rocksdb.estimate-num-keys") or 0
+        except Exception as error:
+            raise _translated(self.path, error) from error
+        return Sizes(rows, _size_bytes(self.path / "rows"), self._memory.used_bytes)
 
     def close(self) -> None:
         """Leave the directory to others. Scans under way end here."""
@@ -169,6 +188,16 @@ def _opened(path: Path, memory: Memory) -> Rdict:
         return Rdict(str(rows), options, {"default": options})
     except Exception as error:
         raise _translated(path, error) from error
+
+
+def _size_bytes(directory: Path) -> int:
+    """What the files take. RocksDB tells of those with sorted rows only, and deletes some while we look."""
+    found = 0
+    with os.scandir(directory) as files:
+        for file in files:
+            with suppress(FileNotFoundError):
+                found += file.stat().st_size
+    return found
 
 
 def _options(memory: Memory) -> Options:

@@ -82,8 +82,13 @@ class ShardState(Generic[S]):
         return any(overlay.rows for overlay in self._overlays)
 
     def changes(self) -> list[Row]:
-        """The changed rows with their last values, for the changelog. None is a deletion."""
+        """The changed rows with their last values, for the changelog. None is a deletion.
+
+        Rows that came and went since the last commit are forgotten here: neither changelog nor store has heard of them.
+        """
         cut = len(self.prefix)
+        for overlay in self._overlays:
+            overlay.forget_unborn()
         return [(key[cut:], value) for overlay in self._overlays for key, value in overlay.rows.items()]
 
     def stage(self, batch: Batch, meta: ShardMeta) -> None:
@@ -96,11 +101,12 @@ class ShardState(Generic[S]):
 
     def clear(self) -> None:
         """Forget the changes: after an abort, or when the batch that they were staged in has been written."""
+        if self._timers.changed:
+            self._timers.forget_changes()
         for overlay in self._overlays:
             overlay.clear()
         for buckets in self._buckets.values():
             buckets.forget_changes()
-        self._timers.forget_changes()
 
     def restore(self, rows: Iterable[Row], batch: Batch) -> None:
         """Put rows of the changelog into a batch. Until it is written and `clear` was called, nothing may be read."""
@@ -138,6 +144,29 @@ class ShardState(Generic[S]):
             if name != DUE.name:  # an index of the timers, with nothing of its own
                 for key, row in self._opened(name, write=False).prefix():
                     yield name, key, row
+
+    def encoded(self) -> Iterator[tuple[bytes, bytes]]:
+        """Every row that can be seen, the index of timers too, as it is in the changelog, in the order of the keys."""
+        cut = len(self.prefix)
+        for name in sorted(self._places):
+            place, buckets = self._places[name], self._buckets.get(name)
+            start = place.prefix if buckets is None else buckets.bound()
+            for key, value in place.overlay.read(start, successor(place.prefix)):
+                yield key[cut:], value
+
+    def encoded_row(self, key: bytes) -> bytes | None:
+        """The row under a key of the changelog, if there is one that can be seen."""
+        name, stored = key[: key.index(0)].decode(), self.prefix + key
+        if name in self._buckets and stored < self._buckets[name].bound():
+            return None
+        return self._places[name].overlay.get(stored)
+
+    def decoded(self, key: bytes, value: bytes) -> tuple[str, Key, msgspec.Struct]:
+        """What a row of the changelog says: its table, its key there, and the row."""
+        name = key[: key.index(0)].decode()
+        place = self._places[name]
+        found: Key = place.keys.decode(key, len(name) + 1)
+        return name, found, place.rows.decode(value, found)
 
     def fingerprint(self) -> str:
         """A digest of all rows that can be seen. Shards with equal rows have equal ones, whatever their history."""

@@ -32,6 +32,7 @@ class TimerQueue:
     def __init__(self, armed: Place[Armed], due: Place[Due]) -> None:
         self.armed: WriteTable[tuple[str, str], Armed] = WriteTable(armed)
         self._due: WriteTable[tuple[int, str, str], Due] = WriteTable(due)
+        self._changes = armed.overlay
         self._next_due_at_ms: int | None = None
         self._next_is_known = False
 
@@ -57,6 +58,11 @@ class TimerQueue:
     def cancel(self, key: str, name: str) -> None:
         if self._remove(key, name):
             self.armed.delete((key, name))
+
+    @property
+    def changed(self) -> bool:
+        """Whether timers were set or cancelled since the last commit."""
+        return bool(self._changes.rows)
 
     def forget_changes(self) -> None:
         self._next_is_known = False

@@ -1,0 +1,116 @@
+"""Makes the recorded histories anew (`python -m tests.replay.record`), when a decision is meant to be another.
+
+Each is a story that touches much of the engine, told to it on a virtual clock.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from kapelle.processors.routes import SIGNAL_COMMANDS, SIGNALS, WORKFLOW_COMMANDS
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import Action, RestartPolicy
+from kapelle.testing.engine import AUTHOR
+from kapelle.testing.replay import Recording
+
+RECORDED = Path(__file__).parent / "recorded"
+MINUTE_MS = 60_000
+
+
+def step(step_id: str, kind: str = "shell", *, to: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    body = {"id": step_id, "type": kind, "transition": {"successors": dict.fromkeys(to, "true")}, **more}
+    return {"step": body}
+
+
+def flow(workflow_id: str, *steps: dict[str, Any], strategy: str = "SEQUENTIAL", **more: Any) -> dict[str, Any]:
+    return {
+        "properties": {"owner": "ann", "run_strategy": strategy},
+        "workflow": {"id": workflow_id, "steps": list(steps), **more},
+    }
+
+
+def say(engine: Recording, name: str, signal_id: str, **params: str | int) -> None:
+    engine.send(SIGNAL_COMMANDS, name, c.AnnounceSignal(name, signal_id, json.dumps(params)))
+
+
+def queueing(engine: Recording) -> None:
+    """A queue of three; a retry, a failure, a restart, a stop, a new version in between."""
+    retried = {"error_retry_limit": 1, "backoff": {"type": "FIXED_BACKOFF", "error_retry_backoff_in_secs": 30}}
+    nap = {"sleep_seconds": {"type": "LONG", "value": 20}}
+    engine.push(
+        flow(
+            "etl",
+            step("load", to=("check",), retry_policy=retried),
+            step("check", retry_policy={"error_retry_limit": 0}),
+            step("late", "Sleep", params=nap),
+        )
+    )
+    first, second, third = (engine.start("etl") for _ in range(3))
+    engine.task(first, "load").begin()
+    engine.task(first, "load").fail()
+    engine.advance(MINUTE_MS)
+    engine.task(first, "load").succeed()
+    engine.task(first, "check").fail("no good")
+    engine.advance(MINUTE_MS)
+    first.restart(RestartPolicy.RESTART_FROM_INCOMPLETE)
+    engine.push(flow("etl", step("load"), strategy="STRICT_SEQUENTIAL"))
+    second.stop(Action.STOP, "not wanted")
+    engine.advance(MINUTE_MS)
+    for run in (third, first):
+        for task in engine.tasks(run)[-1:]:
+            task.succeed()
+    engine.send(WORKFLOW_COMMANDS, "etl", c.StartInstances(AUTHOR, (c.Start("request-3"),)))  # a repetition
+    engine.advance(MINUTE_MS)
+
+
+def joining(engine: Recording) -> None:
+    """Joined signals, first in first out; a duplicate, one in another form, and one for a step that waits."""
+    trigger = {"definitions": {"a": {"join_keys": ["day"]}, "b": {"join_keys": ["day"]}}}
+    engine.push(flow("joined", step("only", "NoOp"), strategy="PARALLEL", signal_triggers=[trigger]))
+    say(engine, "a", "a1", day="x")
+    say(engine, "a", "a2", day="x")
+    say(engine, "a", "a1", day="x")
+    say(engine, "b", "b1", day="y")
+    engine.advance(1_000)
+    say(engine, "b", "b2", day="x")
+    engine.send(SIGNALS, "", json.dumps({"name": "b", "params": {"day": "x"}, "signal_id": "b3"}).encode())
+    engine.send(SIGNALS, "", b"nobody knows what this says")
+    engine.push(flow("joined", step("only", "NoOp"), strategy="PARALLEL"))
+    say(engine, "a", "a3", day="y")
+    engine.advance(MINUTE_MS)
+
+
+def waiting(engine: Recording) -> None:
+    """Time-outs, leases that expire, a loop, a step that is skipped."""
+    counted = {"n": {"type": "LONG", "expression": "params.getFromStep('step_instance_id')"}}
+    again = {
+        "id": "again",
+        "type": "NoOp",
+        "params": counted,
+        "transition": {"successors": {"again": "n < 4", "work": "n >= 4"}},
+    }
+    engine.push(flow("looped", {"step": again}, step("work", timeout=300), timeout="2 hours"))
+    run = engine.start("looped")
+    engine.task(run, "work").begin()
+    engine.task(run, "work").beat()
+    engine.advance(10 * MINUTE_MS)
+    other = engine.start("looped")
+    engine.advance(MINUTE_MS)
+    other.act("work", Action.SKIP)
+    engine.advance(180 * MINUTE_MS)
+
+
+STORIES: dict[str, Callable[[Recording], None]] = {"queueing": queueing, "joining": joining, "waiting": waiting}
+
+
+def main() -> None:
+    RECORDED.mkdir(exist_ok=True)
+    for name, story in STORIES.items():
+        engine = Recording(partitions=2)
+        story(engine)
+        engine.save(RECORDED / f"{name}.avro")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""What can go wrong between the log and those outside the fold, by who must act.
+
+    JournalError
+    └── operator, or time: JournalUnavailable    the log cannot be reached, or takes nothing now
+
+A record that is too large or cannot be encoded is the caller's: `RecordTooLarge`, `NotEncodable` (`kapelle.schemas`).
+"""
+
+from kapelle.topology.errors import TopologyError
+
+
+class JournalError(TopologyError):
+    """Anything wrong between the log and those who use it from outside."""
+
+
+class JournalUnavailable(JournalError):
+    """The log takes or gives nothing now. What was being published may stand in it all the same."""
+
+    def __init__(self, doing: str, found: object) -> None:
+        super().__init__(f"Expected the log to {doing}, but {found}")
+        self.doing = doing

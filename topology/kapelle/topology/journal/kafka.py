@@ -1,0 +1,219 @@
+"""The journal of Kafka: an idempotent producer, and consumers outside any group that read what is committed.
+
+A record that the broker did not acknowledge in time may stand in the log all the same. Whoever publishes commands gives
+them ids for that: the same one again changes nothing.
+"""
+
+import threading
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
+
+from kapelle.processors.streams import Stream
+from kapelle.schemas import Codec
+from kapelle.schemas.contract import Contract
+from kapelle.schemas.headers import HeaderForm, rfc3339
+from kapelle.topology.build import Topology, partition_of
+from kapelle.topology.collector import at_rest
+from kapelle.topology.errors import BrokerRefused
+from kapelle.topology.journal.errors import JournalUnavailable
+from kapelle.topology.journal.journal import Entry, Mode, Point, Position, pending
+from kapelle.topology.journal.reading import Decoder, key_text
+from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.schemas import SchemaTopic
+from kapelle.topology.kafka.topics import Topics
+from kapelle.topology.kafka.translate import REFUSED, made
+from kapelle.topology.log import Place
+
+POLL_S: Final = 0.1
+RETRY_S: Final = 0.05
+ASK_S: Final = 2.0  # an answer takes milliseconds: a client that has none by then asks anew
+FLUSH_S: Final = 5.0
+DELIVERY_MS: Final = 10_000  # then whoever published is told that the log cannot be reached
+END_WAIT_MS: Final = 100  # how soon the broker tells of an end: it is asked this often while nothing happens
+WAIT_S_MAX: Final = 0.25  # a follower that is closed while it waits is heard within this
+
+
+class KafkaJournal:
+    """Publishes to and follows the topics of a topology, which must be there."""
+
+    mode: Final = Mode.KAFKA
+
+    def __init__(self, topology: Topology, settings: KafkaSettings) -> None:
+        self._topology = topology
+        self._settings = settings
+        topics = Topics(topology, settings)
+        topics.verify()
+        # At a start there is time: a topic that has just been made may take seconds to have a leader.
+        patient = max(settings.call_timeout_s, settings.request_timeout_s)
+        self._schemas = SchemaTopic(topology.schemas, msgspec.structs.replace(settings, call_timeout_s=patient))
+        self._schemas.publish(topology.catalog())
+        self._codec = Codec(topology.catalog(), record_bytes_max=settings.record_bytes_max)
+        self._forms: dict[type[Contract], HeaderForm] = {}
+        self._topics = topics
+        self._admin = made(AdminClient, settings.admin())
+        self._producer = made(Producer, self._config())
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="kapelle-journal", daemon=True)
+        self._thread.start()
+
+    def _config(self) -> dict[str, Any]:
+        ours = {
+            "message.max.bytes": self._settings.wire_bytes_max,
+            "linger.ms": 0,
+            "compression.type": "lz4",
+            "delivery.timeout.ms": DELIVERY_MS,
+        }
+        return {**ours, **self._settings.plain_producer()}
+
+    @cached_property
+    def identity(self) -> str:
+        names = [self._topology.topic(p.events) for p in self._topology.processors.values()]
+        found = self._topics.identities(names)
+        return sha256("/".join(found[name] for name in sorted(found)).encode()).hexdigest()[:32]
+
+    @property
+    def failure(self) -> BaseException | None:
+        """None: librdkafka reconnects by itself, and a producer without transactions is not fenced."""
+        return None
+
+    def publish(self, stream: Stream, key: str, value: Contract, trace: str | None = None) -> "Future[Position]":
+        answer = pending()
+        data = self._codec.encode(value)
+        topic = self._topology.topic(stream)
+        partition = partition_of(key, self._topology.partitions(stream))
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                answer.set_exception(JournalUnavailable("keep a record", error.str()))
+            else:
+                answer.set_result(Position(Place(topic, partition), message.offset() or 0))
+
+        try:
+            self._producer.produce(
+                topic, data, key.encode(), partition, on_delivery=delivered, headers=self._headers(value, trace)
+            )
+        except (BufferError, KafkaException) as error:
+            raise JournalUnavailable("take a record", error) from error
+        return answer
+
+    def follow(self, streams: Sequence[Stream], starts: Mapping[Point, int]) -> "KafkaFollower":
+        return KafkaFollower(self._topology, self._settings, streams, starts)
+
+    def ends(self, stream: Stream) -> dict[int, int]:
+        until = time.monotonic() + self._settings.call_timeout_s
+        while True:
+            try:
+                return self._asked_ends(stream)
+            except KafkaException as error:
+                # A partition without a leader has one in a moment; what takes longer is no longer a moment.
+                if error.args[0].code() in REFUSED or time.monotonic() > until:
+                    raise JournalUnavailable(f"tell where {stream.name} ends", error) from error
+            time.sleep(RETRY_S)
+            # After an election a client may go on asking by the leader's old epoch: a new one does not.
+            self._admin = made(AdminClient, self._settings.admin())
+
+    def _asked_ends(self, stream: Stream) -> dict[int, int]:
+        topic, count = self._topology.topic(stream), self._topology.partitions(stream)
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        found = self._admin.list_offsets(
+            {TopicPartition(topic, number): latest for number in range(count)},
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=min(ASK_S, self._settings.call_timeout_s),
+        )
+        return {place.partition: future.result().offset for place, future in found.items()}
+
+    def close(self) -> None:
+        """Wait a little for what is on its way, then let go of it."""
+        self._producer.flush(FLUSH_S)
+        self._stop.set()
+        self._thread.join(FLUSH_S)
+
+    def _headers(self, value: Contract, trace: str | None) -> list[tuple[str, str | bytes | None]]:
+        kind = type(value)
+        form = self._forms.get(kind)
+        if form is None:
+            form = self._forms[kind] = HeaderForm(f"/{self._topology.prefix}/journal", kind.FULL_NAME)
+        return [*form.make(uuid.uuid4().hex, rfc3339(time.time_ns() // 1_000_000), trace)]
+
+    def _poll(self) -> None:
+        while not self._stop.is_set():
+            self._producer.poll(POLL_S)
+
+
+class KafkaFollower:
+    """A consumer that was assigned every partition of some streams."""
+
+    def __init__(
+        self, topology: Topology, settings: KafkaSettings, streams: Sequence[Stream], starts: Mapping[Point, int]
+    ) -> None:
+        schemas = SchemaTopic(topology.schemas, settings)
+        self._closed = threading.Event()
+        self._busy = threading.Lock()
+        self._decoder = Decoder(Codec(topology.catalog(), record_bytes_max=settings.wire_bytes_max), schemas.read)
+        self._streams = {topology.topic(stream): stream.name for stream in streams}
+        points = [(s, number) for s in streams for number in range(topology.partitions(s))]
+        self._positions: dict[Point, int] = {(s.name, n): starts.get((s.name, n), 0) for s, n in points}
+        config = settings.reader(f"{topology.prefix}.journal") | {"fetch.wait.max.ms": END_WAIT_MS}
+        self._consumer = made(Consumer, config)
+        self._consumer.assign(
+            [TopicPartition(topology.topic(s), n, self._positions[s.name, n]) for s, n in points],
+        )
+
+    @property
+    def positions(self) -> Mapping[Point, int]:
+        return dict(self._positions)
+
+    def take(self, records_max: int, wait_s: float) -> list[Entry]:
+        with self._busy:
+            if self._closed.is_set():
+                return []
+            until = time.monotonic() + min(wait_s, WAIT_S_MAX)
+            while True:
+                messages = self._consumed(records_max, max(until - time.monotonic(), 0))
+                with at_rest():
+                    entries = [entry for message in messages if (entry := self._entry(message)) is not None]
+                if entries or time.monotonic() >= until or self._closed.is_set():
+                    return entries
+
+    def close(self) -> None:
+        self._closed.set()
+        with self._busy:
+            self._consumer.close()
+
+    def _consumed(self, records_max: int, wait_s: float) -> list[Message]:
+        """One record is waited for; what came with it is taken along without a wait."""
+        try:
+            first = self._consumer.consume(1, wait_s)
+            return first + (self._consumer.consume(records_max - 1, 0) if first and records_max > 1 else [])
+        except KafkaException as error:
+            raise JournalUnavailable("be read", error) from error
+
+    def _entry(self, message: Message) -> Entry | None:
+        error = message.error()
+        if error is not None:
+            self._event(message, error)
+            return None
+        stream, partition, offset = self._place(message)
+        self._positions[stream, partition] = offset + 1
+        value = self._decoder.value(message.value(), f"{stream}-{partition} at {offset}")
+        return Entry(stream, partition, offset, key_text(message.key()), value, message.timestamp()[1])
+
+    def _event(self, message: Message, error: KafkaError) -> None:
+        """An end tells how far the markers of transactions reach. What is left librdkafka mends by itself."""
+        if error.code() == KafkaError._PARTITION_EOF:
+            stream, partition, offset = self._place(message)
+            self._positions[stream, partition] = max(offset, self._positions[stream, partition])
+        elif error.code() in REFUSED or error.fatal():
+            raise BrokerRefused(f"The broker refused to read {message.topic()}: {error.str()}")
+
+    def _place(self, message: Message) -> tuple[str, int, int]:
+        return self._streams[message.topic() or ""], message.partition() or 0, message.offset() or 0

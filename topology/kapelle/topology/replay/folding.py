@@ -1,0 +1,115 @@
+"""Folding history into tables without deciding: what `apply` makes of the events, and nothing else.
+
+    fold = Folding(topology, ("workflows", 3), history=history, store=store)
+    fold.take(records)          # any number of times
+    fold.state.fingerprint()
+
+The tables are those that a member would have: the same coders, the same floors, the same timers. Changes are written to
+the store now and then, so that a long history takes no more memory than a short one.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from kapelle.processors.messages import Message
+from kapelle.schemas import Codec
+from kapelle.schemas.errors import SchemaError
+from kapelle.schemas.headers import trace_of
+from kapelle.topology.build import Topology
+from kapelle.topology.collector import at_rest
+from kapelle.topology.embedded.partitions import LogRecord
+from kapelle.topology.journal.reading import Decoder
+from kapelle.topology.log import Headers
+from kapelle.topology.replay.errors import ApplyFailedAgain, HistoryUnreadable
+from kapelle.topology.replay.history import History, event_place
+from kapelle.topology.tables import Batch, ShardMeta, ShardState, Store
+
+OVERLAY_BYTES_MAX: Final = 16 * 1024 * 1024  # then the changes are written to the store
+LOOK_EVERY: Final = 1_000  # events between two looks at how much they are
+SWEEP_ROWS_MAX: Final = 100_000
+RECORD_BYTES_MAX: Final = 64 * 1024 * 1024  # whatever was once taken is read
+
+ShardName = tuple[str, int]  # processor and partition
+Decode = Callable[[bytes], Any]
+
+_NOTHING: Final = ShardMeta(changelog_offset=0, saved_at_ms=0, changelog_id="", positions={})
+
+
+def decoder(history: History) -> Decode:
+    """What reads the events of a history. It is kept for all shards: schemas are looked up once."""
+    codec = Codec(history.topology.catalog(), history.framing, record_bytes_max=RECORD_BYTES_MAX)
+    return Decoder(codec, history.schemas).decode
+
+
+class Folding:
+    """The tables of one shard, as far as its history was folded."""
+
+    def __init__(self, topology: Topology, shard: ShardName, *, decode: Decode, store: Store) -> None:
+        self.shard = shard
+        self.processor = topology.processors[shard[0]]
+        self.place = event_place(topology, *shard)
+        self.state: ShardState[Any] = ShardState(self.processor, shard[1], store)
+        self.position = 0  # the offset that comes next
+        self.events = 0
+        self.at_ms = 0  # when the last event was written
+        self._decode = decode
+        self._store = store
+
+    def take(self, records: Iterable[LogRecord]) -> None:
+        """Fold these records, which must follow those before them."""
+        appliers, writer, decode = self.processor.appliers, self.state.writer, self._decode
+        record: LogRecord | None = None
+        with at_rest():
+            for record in records:
+                self.events += 1
+                try:
+                    value = decode(record.value or b"")
+                    key = (record.key or b"").decode()
+                except (SchemaError, UnicodeDecodeError) as error:
+                    raise HistoryUnreadable(self.place, record.offset, str(error)) from error
+                apply = appliers.get(type(value))
+                if apply is None:
+                    wrong = f"{type(value).__name__} is no event of {self.processor.name}"
+                    raise HistoryUnreadable(self.place, record.offset, wrong)
+                try:
+                    apply(Message(key, value, *_origin(record.headers)), writer)
+                except Exception as error:
+                    raise ApplyFailedAgain(self.place, record.offset, error) from error
+                if self.events % LOOK_EVERY == 0 and self.state.size_bytes > OVERLAY_BYTES_MAX:
+                    self.write()
+        if record is not None:
+            self.position, self.at_ms = record.offset + 1, record.at_ms
+
+    def step(self, record: LogRecord) -> list[tuple[bytes, bytes | None]]:
+        """Fold one record. Returns the rows that it changed, with the keys that they have in the changelog."""
+        self.take((record,))
+        changed = self.state.changes()
+        self.write()
+        return changed
+
+    def write(self) -> None:
+        """Write the changes to the store, and delete what tables have dropped by the bucket."""
+        self.state.sweep(SWEEP_ROWS_MAX)
+        if self.state.changed:
+            batch = Batch()
+            self.state.stage(batch, _NOTHING)
+            self._store.write(batch)
+        self.state.clear()
+
+    def wipe(self) -> None:
+        """Delete the tables from the store."""
+        batch = Batch()
+        self.state.clear()
+        self.state.wipe(batch)
+        self._store.write(batch)
+
+
+def _origin(headers: Headers | None) -> tuple[str, str | None]:
+    """The id and the trace that an event had when it was first applied."""
+    name, trace = "", None
+    for header, content in headers or ():
+        if header == "ce_id":
+            name = content.decode()
+        elif header == "traceparent":
+            trace = trace_of(((header, content),))
+    return name, trace
