@@ -1,1 +1,32 @@
-"""What users test with: a virtual clock, the embedded log, crash points."""
+"""What users test with: the engine in memory on a virtual clock, assertions that explain themselves, crash points.
+
+Names are imported when they are first used: pytest loads this package in every project that has Kapelle installed.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kapelle.testing.assertions import assert_event, assert_not_run, assert_run, assert_step, told
+    from kapelle.testing.engine import Engine, Refused, RunHandle, TaskHandle
+
+__all__ = [
+    "Engine",
+    "Refused",
+    "RunHandle",
+    "TaskHandle",
+    "assert_event",
+    "assert_not_run",
+    "assert_run",
+    "assert_step",
+    "told",
+]
+
+_ASSERTIONS: Final = frozenset({"assert_event", "assert_not_run", "assert_run", "assert_step", "told"})
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = "assertions" if name in _ASSERTIONS else "engine"
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)

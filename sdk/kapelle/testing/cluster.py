@@ -71,6 +71,7 @@ class Cluster:
         self.groups: dict[str, Group] = {}
         self.epochs: dict[str, int] = {}
         self.open: list[Transaction] = []
+        self.moves = 0  # how often members or their partitions have changed
 
     # Records --------------------------------------------------------------------------------------------------------
 
@@ -83,7 +84,7 @@ class Cluster:
 
     def stable_end(self, place: Place) -> int:
         """Where a `read_committed` reader must stop."""
-        if any(place in t.places for t in self.open):
+        if self.open and any(place in t.places for t in self.open):
             for offset, entry in enumerate(self.partitions[place]):
                 if entry.transaction is not None and entry.transaction.outcome is Outcome.OPEN:
                     return offset
@@ -144,10 +145,12 @@ class Cluster:
         group = self.groups.setdefault(processor, Group())
         group.epoch += 1
         group.members[member] = group.epoch
+        self.moves += 1
         return group.epoch
 
     def expel(self, member: str) -> None:
         """The member's session is over: its partitions are free, and its offsets are refused from now on."""
+        self.moves += 1
         for group in self.groups.values():
             if group.members.pop(member, None) is not None:
                 group.epoch += 1
@@ -155,8 +158,22 @@ class Cluster:
 
     def share(self, processor: str, partitions: Iterable[int], members: list[str]) -> None:
         """Say who should own what. Owners that must give a partition up are told when they next look."""
+        self.moves += 1
         group = self.groups[processor]
         group.wanted = {p: members[i % len(members)] for i, p in enumerate(partitions)} if members else {}
+
+    def own(self, processor: str, partitions: Iterable[int], member: str) -> None:
+        """The member has taken these partitions."""
+        self.moves += 1
+        self.groups[processor].owner.update(dict.fromkeys(partitions, member))
+
+    def disown(self, processor: str, partitions: Iterable[int], member: str) -> None:
+        """The member has given these partitions up."""
+        self.moves += 1
+        owner = self.groups[processor].owner
+        for partition in partitions:
+            if owner.get(partition) == member:
+                del owner[partition]
 
     def check_member(self, processor: str, member: str, epoch: int) -> None:
         if self.groups[processor].members.get(member) != epoch:

@@ -24,6 +24,9 @@ DRAIN_STEPS_MAX = 3_000
 LIMITS = Limits(settle_ms_max=40, settle_again_ms=100, restore_stuck_ms=30, records_max=20, cycle_ms_max=60_000)
 
 
+FULL_CHANCE = 0.1
+
+
 class Crashed(BaseException):
     """The process is gone. Not an `Exception`: no code of ours may catch it."""
 
@@ -42,6 +45,12 @@ class Process:
         self.member: Member | None = None
         self.log: SimulatedLog | None = None
         self.fate: tuple[CrashPoint, Callable[[], None]] | None = None
+
+    def end(self) -> None:
+        """The member is gone. It goes without leaving circles behind: thousands of schedules are run in a row."""
+        if self.log is not None:
+            self.log.forget_listener()
+        self.member = self.log = None
 
 
 class Schedule:
@@ -65,7 +74,7 @@ class Schedule:
         self.processes = [Process(f"member-{n}") for n in range(processes)]
         self.now_ms = 1_000_000
         self.faults = 0
-        self._member_type = member
+        self._member_type = _hurried(member, self.chance)
         self._same_cycle = same_cycle  # None: switch it now and then
         self._limits = limits
         self._unpublished: list[tuple[Place, bytes, bytes]] = []
@@ -89,6 +98,12 @@ class Schedule:
             getattr(self, f"_{self.chance.choice(names)}")()
         self.heal()
         self.drain()
+
+    def close(self) -> None:
+        """Let everything go, disks included."""
+        for process in self.processes:
+            process.end()
+        self.processes = []
 
     def heal(self) -> None:
         """Everyone is alive, and nothing goes wrong any more."""
@@ -122,7 +137,8 @@ class Schedule:
                     return False
                 for stream in processor.inputs:
                     place = Place(self.topology.topic(stream), partition)
-                    if self.cluster.committed_entries(place, group.offsets.get(place, 0)):
+                    offset = group.offsets.get(place, 0)
+                    if offset < self.cluster.end(place) and self.cluster.committed_entries(place, offset):
                         return False
         shards = [s for p in self.processes if p.member for s in p.member.shards.values()]
         return all(s.state.next_due_at_ms() is None for s in shards)
@@ -216,7 +232,7 @@ class Schedule:
                 process.member.leave()
         except Crashed:
             self._die(process)
-        process.member = process.log = None
+        process.end()
         self._share()
 
     def _start(self, process: Process) -> None:
@@ -237,7 +253,8 @@ class Schedule:
     def _die(self, process: Process) -> None:
         """The process is gone; its transaction stays open and its session lives on for a while."""
         self.faults += 1
-        process.member = process.log = process.fate = None
+        process.end()
+        process.fate = None
         lot = self.chance.random()
         if lot < 0.1:
             process.disk = MemoryStore()
@@ -303,3 +320,16 @@ TURNS = {
     "backup": 1,
     "switch": 2,
 }
+
+
+def _hurried(member: type[Member], chance: random.Random) -> type[Member]:
+    """A member whose cycles are full at any moment, whatever the clock says."""
+
+    class Hurried(member):  # type: ignore[misc, valid-type] # as it is, or with a step broken on purpose
+        def _stride(self) -> int:
+            return min(int(super()._stride()), chance.randrange(1, 6))
+
+        def _full(self, until: float) -> bool:
+            return chance.random() < FULL_CHANCE or bool(super()._full(until))
+
+    return Hurried

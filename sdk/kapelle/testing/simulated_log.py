@@ -42,6 +42,7 @@ class SimulatedLog:
         self._row_ends: dict[Place, int] = {}
         self._transaction: Transaction | None = None
         self._producer_epoch = 0
+        self._moves = -1  # those of the cluster that have been looked at
 
     def join(self, listener: Listener) -> None:
         self._listener = listener
@@ -52,9 +53,10 @@ class SimulatedLog:
     def take(self, records_max: int, wait_s: float) -> Taken:  # noqa: ARG002 - time stands still here
         self._rebalance()
         taken = Taken([], [])
-        for (processor, place), start in list(self._positions.items()):
-            told = self._told.get((processor, place))
-            if start == told == self.cluster.end(place) and not self.faults.repeat_records:
+        told, end = self._told, self.cluster.end
+        for at, start in list(self._positions.items()):
+            processor, place = at
+            if start == told.get(at) == end(place) and not self.faults.repeat_records:
                 continue  # nothing has come since the end was told
             position = start
             stable = self.cluster.stable_end(place)
@@ -69,8 +71,8 @@ class SimulatedLog:
             if whole:
                 position = max(position, stable)
                 taken.ends.append((processor, place, position))
-                self._told[processor, place] = position
-            self._positions[processor, place] = position
+                told[at] = position
+            self._positions[at] = position
         return taken
 
     def _again(self, place: Place, position: int) -> list[tuple[int, Entry]]:
@@ -181,6 +183,10 @@ class SimulatedLog:
         self.cluster.expel(self.name)
         self._positions.clear()
 
+    def forget_listener(self) -> None:
+        """The member is gone, whether it has left or not."""
+        self._listener = None
+
     def _open(self) -> Transaction:
         if self._transaction is None:
             raise AssertionError("no transaction is open")
@@ -189,6 +195,9 @@ class SimulatedLog:
     # Partitions -----------------------------------------------------------------------------------------------------
 
     def _rebalance(self) -> None:
+        if self._moves == self.cluster.moves:
+            return
+        self._moves = self.cluster.moves
         listener = self._joined()
         for processor, owned in self._owned.items():
             group = self.cluster.groups[processor]
@@ -201,16 +210,15 @@ class SimulatedLog:
             new = {p for p, m in group.wanted.items() if m == self.name and p not in group.owner}
             if new:
                 owned.update(new)
-                group.owner.update(dict.fromkeys(new, self.name))
+                self.cluster.own(processor, new, self.name)
                 listener.assigned(processor, sorted(new))
 
     def _give_up(self, processor: str, partitions: set[int]) -> None:
         group = self.cluster.groups[processor]
         self._owned[processor] -= partitions
         self._joined().revoked(processor, sorted(partitions))
-        for partition in partitions:
-            if group.owner.get(partition) == self.name and group.members.get(self.name) == self._epochs[processor]:
-                del group.owner[partition]
+        if group.members.get(self.name) == self._epochs[processor]:
+            self.cluster.disown(processor, partitions, self.name)
         self._positions = {
             (name, place): offset
             for (name, place), offset in self._positions.items()

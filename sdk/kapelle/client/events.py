@@ -1,0 +1,152 @@
+"""Events through the client: the history of an instance, and all that happens from now on.
+
+for event in client.events.tail(types=["RunEnded"], workflow_ids=["etl"]):
+    print(event.workflow_instance_id, event.event["status"])
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Any, Final, Protocol, TypedDict, Unpack
+
+import httpx
+import msgspec
+
+from kapelle.client import exchange
+from kapelle.client.calls import BASE, Call
+from kapelle.client.exchange import absence, refusal
+from kapelle.client.results import EventRecord
+
+SILENCE_S: Final = 60.0  # the server says something every ten seconds
+PATH: Final = f"{BASE}/events"
+
+
+class TailOptions(TypedDict, total=False):
+    """Which events, and where to begin."""
+
+    types: Iterable[str]
+    workflow_ids: Iterable[str]
+    instance_id: int
+    after: str  # the id of an event: go on after it
+    from_start: bool  # begin with the first event of all
+    quiet_ms: int  # end when nothing has come for so long
+
+
+class Tail:
+    """One tail: what to ask for, how far it is, and what the lines of the answer mean."""
+
+    def __init__(self, options: TailOptions) -> None:
+        asked: dict[str, Any] = {
+            "type": list(options.get("types", ())),
+            "workflow_id": list(options.get("workflow_ids", ())),
+            "instance_id": options.get("instance_id"),
+            "from": "earliest" if options.get("from_start") else None,
+            "wait_ms": options.get("quiet_ms"),
+        }
+        self._query = {name: value for name, value in asked.items() if value not in (None, [])}
+        self._ends = "wait_ms" in self._query
+        self._id = options.get("after")
+        self._data: str | None = None
+        self._failures = 0
+
+    def arguments(self) -> dict[str, Any]:
+        """What `httpx.Client.stream` takes."""
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": self._id} if self._id else {})
+        timeout = httpx.Timeout(SILENCE_S, connect=10.0)
+        return {"method": "GET", "url": PATH, "params": self._query, "headers": headers, "timeout": timeout}
+
+    def event(self, line: str) -> EventRecord | None:
+        """The event that a line completes."""
+        name, _, value = line.partition(":")
+        if name == "id":
+            self._id = value.strip()
+            self._failures = 0
+        elif name == "data":
+            self._data = value.strip()
+        elif not line and self._data is not None:
+            found = msgspec.json.decode(self._data, type=EventRecord)
+            self._data = None
+            return msgspec.structs.replace(found, id=self._id)
+        return None
+
+    def is_over(self) -> bool:
+        """Whether the end of an answer is that of the tail: else the server has stopped, and will be back."""
+        return self._ends
+
+    def pause_s(self, error: httpx.HTTPError | None, url: str) -> float:
+        """How long to wait before asking again, after the last event that was seen. Too often in vain is an error."""
+        self._data = None
+        pauses_s = exchange.RETRY_S
+        if self._failures >= len(pauses_s):
+            call: Call[Any] = Call(method="GET", path=PATH, answer=EventRecord)
+            raise absence(error or httpx.RemoteProtocolError("the server ends every tail at once"), url, call)
+        self._failures += 1
+        return pauses_s[self._failures - 1]
+
+
+class Streaming(Protocol):
+    """A client that waits."""
+
+    url: str
+    http: httpx.Client
+
+
+class AsyncStreaming(Protocol):
+    """A client that lets others run while it waits."""
+
+    url: str
+    http: httpx.AsyncClient
+
+
+class Events:
+    """What happens, as it happens."""
+
+    def __init__(self, client: Streaming) -> None:
+        self._client = client
+
+    def tail(self, **options: Unpack[TailOptions]) -> Iterator[EventRecord]:
+        """Events as they happen. A server that is away for a moment is asked again: none is missed or comes twice."""
+        tail = Tail(options)
+        while True:
+            failed: httpx.HTTPError | None = None
+            try:
+                with self._client.http.stream(**tail.arguments()) as response:
+                    if not response.is_success:
+                        response.read()
+                        raise refusal(response)
+                    for line in response.iter_lines():
+                        found = tail.event(line)
+                        if found is not None:
+                            yield found
+                if tail.is_over():
+                    return
+            except httpx.HTTPError as error:
+                failed = error
+            time.sleep(tail.pause_s(failed, self._client.url))
+
+
+class AsyncEvents:
+    """What happens, as it happens."""
+
+    def __init__(self, client: AsyncStreaming) -> None:
+        self._client = client
+
+    async def tail(self, **options: Unpack[TailOptions]) -> AsyncIterator[EventRecord]:
+        """Events as they happen. A server that is away for a moment is asked again: none is missed or comes twice."""
+        tail = Tail(options)
+        while True:
+            failed: httpx.HTTPError | None = None
+            try:
+                async with self._client.http.stream(**tail.arguments()) as response:
+                    if not response.is_success:
+                        await response.aread()
+                        raise refusal(response)
+                    async for line in response.aiter_lines():
+                        found = tail.event(line)
+                        if found is not None:
+                            yield found
+                if tail.is_over():
+                    return
+            except httpx.HTTPError as error:
+                failed = error
+            await asyncio.sleep(tail.pause_s(failed, self._client.url))

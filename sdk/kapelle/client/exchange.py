@@ -1,0 +1,138 @@
+"""From a call to a request, and from a response to an answer or an error: the same for both clients."""
+
+import time
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+
+import httpx
+import msgspec
+
+from kapelle.client.calls import Call
+from kapelle.client.errors import OF_STATUS, ApiError, BadAddress, Problem, ServerFailed, TimedOut, Unavailable
+
+T = TypeVar("T")
+
+TIMEOUT_S: Final = 40.0  # more than a server ever waits for an effect
+RETRY_S: Final = (0.1, 0.3, 1.0)  # pauses between attempts: a server that restarts is back within them
+SHOWN_CHARS_MAX: Final = 300
+WATERMARK: Final = "Kapelle-Watermark"
+FRESH_S: Final = 60.0  # for so long reads wait for what was written
+URL_EXAMPLE: Final = "http://127.0.0.1:8080"
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where the server is, and who asks."""
+
+    url: str
+    token: str | None = None
+    user: str | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """What a client of httpx is made with."""
+        headers = {"Accept": "application/json"}
+        if self.token is not None:
+            if not (self.token.isascii() and self.token.isprintable() and self.token.strip()):
+                raise BadAddress("Expected a token of visible ASCII characters, but found something else")
+            headers["Authorization"] = f"Bearer {self.token}"
+        if self.user is not None:
+            headers["user"] = self.user.encode("latin-1", "replace").decode("latin-1")
+        return {"base_url": self._checked_url(), "headers": headers}
+
+    def _checked_url(self) -> httpx.URL:
+        try:
+            url = httpx.URL(self.url.rstrip("/"))
+        except httpx.InvalidURL as error:
+            raise BadAddress(f"Expected a URL such as {URL_EXAMPLE}, but found {self.url!r}: {error}") from error
+        if url.scheme not in ("http", "https") or not url.host:
+            raise BadAddress(f"Expected a URL such as {URL_EXAMPLE}, but found {self.url!r}")
+        return url
+
+
+class Seen:
+    """How far the server's view was when it showed our last write: what is read soon after must show it too.
+
+    Another node may answer the read, and be behind. After a while all of them are that far, and nothing need be said.
+    """
+
+    def __init__(self) -> None:
+        self._mark: str | None = None
+        self._until_s = 0.0
+
+    def headers(self, call: Call[Any]) -> dict[str, str]:
+        """What a read says of it."""
+        is_told = call.key is None and self._mark is not None and time.monotonic() < self._until_s
+        return {WATERMARK: self._mark} if is_told and self._mark is not None else {}
+
+    def note(self, call: Call[Any], response: httpx.Response) -> None:
+        """A write was answered."""
+        if call.key is not None and response.is_success and WATERMARK in response.headers:
+            self._mark = response.headers[WATERMARK]
+            self._until_s = time.monotonic() + FRESH_S
+
+
+def arguments(call: Call[Any], seen: Seen) -> dict[str, Any]:
+    """What `httpx.Client.request` takes for a call."""
+    headers = seen.headers(call)
+    if call.content is not None:
+        headers["Content-Type"] = call.content_type
+    if call.key is not None:
+        headers["Idempotency-Key"] = call.key
+    return {
+        "method": call.method,
+        "url": call.path,
+        "params": dict(call.query),
+        "content": call.content,
+        "headers": headers,
+    }
+
+
+def pauses() -> Iterator[float | None]:
+    """How long to wait after each attempt that found nobody; None after the last."""
+    yield from RETRY_S
+    yield None
+
+
+def answer(call: Call[T], response: httpx.Response) -> T:
+    """The answer, or the error that stands in its place."""
+    if not response.is_success:
+        raise refusal(response)
+    if response.status_code == HTTPStatus.ACCEPTED:
+        raise TimedOut(
+            f"Expected to see the effect of request {call.key} in time, but it is not visible yet: it will be",
+            Problem(status=HTTPStatus.ACCEPTED, request_id=call.key),
+        )
+    try:
+        found: T = msgspec.json.decode(response.content, type=call.answer)
+    except msgspec.DecodeError as error:
+        raise BadAddress(f"Expected an answer of Kapelle's API from {response.url}, but {error}") from error
+    return found
+
+
+def refusal(response: httpx.Response) -> ApiError:
+    """What a response without success means."""
+    status = response.status_code
+    try:
+        problem = msgspec.json.decode(response.content, type=Problem)
+    except msgspec.DecodeError:
+        problem = Problem()
+    kind = OF_STATUS.get(status, ServerFailed if status >= HTTPStatus.INTERNAL_SERVER_ERROR else BadAddress)
+    if not problem.detail:
+        said = response.text.strip()[:SHOWN_CHARS_MAX]
+        text = f"Expected {response.url} to answer as Kapelle does, but it says {status} {said}".rstrip()
+        return kind(text, Problem(status=status, detail=said))
+    return kind("\n  ".join([problem.detail, *problem.errors]), problem)
+
+
+def absence(error: httpx.HTTPError, url: str, call: Call[Any]) -> ApiError:
+    """What it means that there was no response."""
+    problem = Problem(request_id=call.key)
+    if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
+        return TimedOut(f"Expected {url} to answer in time, but it did not", problem)
+    why = str(error) or type(error).__name__
+    return Unavailable(f"Expected Kapelle at {url}, but nobody answers: {why}", problem)
+
+
+def may_try_again(error: httpx.HTTPError) -> bool:
+    """Whether nobody was there: then the same call can be made again. Its key makes sure that it counts once."""
+    return isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError | httpx.ConnectTimeout)

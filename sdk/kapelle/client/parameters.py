@@ -1,0 +1,109 @@
+"""Parameters of workflows and steps, from plain Python values.
+
+{"rows": 1000, "day": expression("RUN_DATE"), "limit": Param("DOUBLE", value=Decimal("0.1"), mode="CONSTANT")}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+import msgspec
+
+ParamType = Literal[
+    "STRING",
+    "LONG",
+    "DOUBLE",
+    "BOOLEAN",
+    "STRING_ARRAY",
+    "LONG_ARRAY",
+    "DOUBLE_ARRAY",
+    "BOOLEAN_ARRAY",
+    "STRING_MAP",
+    "MAP",
+]
+Mode = Literal["MUTABLE", "MUTABLE_ON_START_RESTART", "MUTABLE_ON_START", "IMMUTABLE", "CONSTANT"]
+Scalar = str | int | float | Decimal | bool
+SCALARS: Final[dict[type, ParamType]] = {
+    str: "STRING",
+    bool: "BOOLEAN",
+    int: "LONG",
+    float: "DOUBLE",
+    Decimal: "DOUBLE",
+}
+ARRAYS: Final[dict[ParamType | None, ParamType]] = {
+    "STRING": "STRING_ARRAY",
+    "LONG": "LONG_ARRAY",
+    "DOUBLE": "DOUBLE_ARRAY",
+    "BOOLEAN": "BOOLEAN_ARRAY",
+}
+
+
+class BadWorkflow(ValueError):
+    """A workflow that could not be pushed, found while it is built."""
+
+
+class Param(msgspec.Struct, frozen=True):
+    """A parameter with all that can be said about it: exactly one of `value` and `expression`."""
+
+    type: ParamType
+    value: Any = None
+    expression: str | None = None
+    mode: Mode | None = None
+    validator: str | None = None
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.value is None) == (self.expression is None):
+            raise BadWorkflow(f"Expected a value or an expression of type {self.type}, but found both or neither")
+
+
+Value = Param | Scalar | Sequence[Scalar] | Mapping[str, Any]
+Params = Mapping[str, Value]
+
+
+def expression(text: str, param_type: ParamType = "STRING", *, mode: Mode | None = None) -> Param:
+    """A parameter that is computed by an expression in SEL."""
+    return Param(param_type, expression=text, mode=mode)
+
+
+def params_json(params: Params) -> dict[str, Any]:
+    """The definitions of parameters as JSON has them."""
+    return {name: param_json(name, value) for name, value in params.items()}
+
+
+def param_json(name: str, value: Value) -> dict[str, Any]:
+    """The definition of one parameter; the type of a plain value is told by the value."""
+    param = value if isinstance(value, Param) else Param(_type_of(name, value), value)
+    made: dict[str, Any] = {"type": param.type}
+    if param.expression is not None:
+        made["expression"] = param.expression
+    elif param.type == "MAP":
+        made["value"] = params_json(param.value)
+    else:
+        made["value"] = list(param.value) if isinstance(param.value, tuple) else param.value
+    optional = {"mode": param.mode, "validator": param.validator, "tags": list(param.tags)}
+    return {**made, **{key: given for key, given in optional.items() if given}}
+
+
+def _type_of(name: str, value: object) -> ParamType:
+    if isinstance(value, Mapping):
+        is_text = bool(value) and all(isinstance(item, str) for item in value.values())
+        return "STRING_MAP" if is_text else "MAP"
+    if isinstance(value, list | tuple):
+        return _array_type(name, value)
+    found = SCALARS.get(type(value))
+    if found is None:
+        raise BadWorkflow(f"Expected a value for parameter {name!r}, but found {type(value).__name__}")
+    return found
+
+
+def _array_type(name: str, items: Sequence[object]) -> ParamType:
+    kinds = {SCALARS.get(type(item)) for item in items} or {"STRING"}
+    if kinds == {"LONG", "DOUBLE"}:
+        return "DOUBLE_ARRAY"
+    found = ARRAYS.get(kinds.pop()) if len(kinds) == 1 else None
+    if found is None:
+        raise BadWorkflow(f"Expected values of one type in parameter {name!r}, but found {list(items)[:5]}")
+    return found

@@ -1,0 +1,147 @@
+"""What calls about signals and triggers give back. Times are milliseconds since 1970."""
+
+from typing import Any
+
+import msgspec
+
+from kapelle.client.results import Object
+
+
+class Announced(msgspec.Struct, frozen=True):
+    """What came of an announcement: ACCEPTED, DUPLICATED (of which), or TOO_LATE."""
+
+    name: str
+    signal_id: str
+    status: str
+    request_id: str
+    sequence: int | None = None
+    duplicate_of: int | None = None
+    happened_time: int | None = None
+    floor_time: int | None = None
+
+
+class SignalName(msgspec.Struct, frozen=True):
+    """A name of signals in the list of all."""
+
+    name: str
+    signals: int
+    duplicates: int = 0
+    too_late: int = 0
+    triggers: int = 0
+    waiting_steps: int = 0
+    latest_time: int | None = None
+
+
+class SignalRecord(msgspec.Struct, frozen=True):
+    """A signal."""
+
+    name: str
+    sequence: int
+    signal_id: str
+    params: Object = {}
+    payload: Object = {}
+    source: Object = {}
+    happened_time: int | None = None
+    create_time: int | None = None
+
+
+class RefusedSignal(msgspec.Struct, frozen=True):
+    """An announcement that came to nothing."""
+
+    signal_id: str
+    status: str
+    duplicate_of: int | None = None
+    happened_time: int | None = None
+    floor_time: int | None = None
+    source: Object = {}
+    create_time: int | None = None
+
+
+class Repetitions(msgspec.Struct, frozen=True):
+    """How often a signal was announced again, and the latest of it."""
+
+    count: int = 0
+    latest: list[RefusedSignal] = []
+
+
+class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a trigger or a step made of a signal, and why. `type` is TRIGGER or STEP."""
+
+    type: str
+    workflow_id: str
+    verdict: str
+    reason: str | None = None
+    trigger_id: str | None = None
+    workflow_instance_id: int | None = None
+    step_id: str | None = None
+    dependency: int | None = None
+    join_value: list[Any] | None = None
+    partners: dict[str, int] = {}
+    waiting_for: list[str] = []
+    request_id: str | None = None
+    start: str | None = None
+    message: str | None = None
+    condition: Object | None = None
+    time: int | None = None
+    expire_time: int | None = None
+
+
+class Explanation(SignalRecord, frozen=True, kw_only=True):
+    """A signal with the verdict of everyone who wanted to hear of its name when it came."""
+
+    status: str
+    verdicts: list[Verdict]
+    repetitions: Repetitions = Repetitions()
+    is_cut: bool = False
+
+
+class LineageNode(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A signal or an instance. `distance` is negative on the way back; where `is_cut`, there is more."""
+
+    id: str
+    type: str
+    distance: int = 0
+    name: str | None = None
+    sequence: int | None = None
+    params: Object | None = None
+    workflow_id: str | None = None
+    workflow_instance_id: int | None = None
+    status: str | None = None
+    time: int | None = None
+    is_cut: bool = False
+
+
+class LineageEdge(msgspec.Struct, frozen=True, omit_defaults=True, rename={"source": "from", "target": "to"}):
+    """STARTED, AWAITED or PUBLISHED, from one node to another."""
+
+    source: str
+    target: str
+    type: str
+    step_id: str | None = None
+    trigger_id: str | None = None
+    is_repetition: bool = False
+
+
+class Lineage(msgspec.Struct, frozen=True):
+    """Where something came from, and what came of it."""
+
+    root: str
+    direction: str
+    depth: int
+    nodes: list[LineageNode]
+    edges: list[LineageEdge]
+    is_cut: bool = False
+
+
+class TriggerList(msgspec.Struct, frozen=True):
+    """The signal triggers of a workflow: what they want, and what waits for which partner."""
+
+    workflow_id: str
+    triggers: list[Object]
+
+
+class TriggerExplanation(TriggerList, frozen=True, kw_only=True):
+    """Why a workflow did not start."""
+
+    active_version_id: int | None = None
+    obstacles: list[str] = []

@@ -1,0 +1,226 @@
+"""Signals and triggers through the client: each call as data, and the same methods for both kinds of clients."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Protocol, TypeVar
+
+from kapelle.client import signal_results as r
+from kapelle.client.calls import Call, Params, members, read, write
+from kapelle.client.results import Page
+
+T = TypeVar("T")
+
+Sequence = int | Literal["latest"]
+Direction = Literal["forward", "backward", "both"]
+
+
+# Calls ----------------------------------------------------------------------------------------------------------------
+
+
+def _announce(
+    name: str,
+    params: Params | None,
+    *,
+    signal_id: str | None,
+    happened_at_ms: int | None,
+    payload: Mapping[str, Any] | None,
+) -> Call[r.Announced]:
+    body = members(
+        name=name,
+        params=dict(params) if params else None,
+        request_id=signal_id,
+        request_time=happened_at_ms,
+        payload=dict(payload) if payload else None,
+    )
+    return write("POST", r.Announced, "signals", body=body)
+
+
+def _names(prefix: str, limit: int | None, cursor: str | None) -> Call[Page[r.SignalName]]:
+    return read(Page[r.SignalName], "signals", prefix=prefix or None, limit=limit, cursor=cursor)
+
+
+def _of_name(name: str, limit: int | None, cursor: str | None) -> Call[Page[r.SignalRecord]]:
+    return read(Page[r.SignalRecord], "signals", name, "instances", limit=limit, cursor=cursor)
+
+
+def _refused(name: str, signal_id: str | None, limit: int | None, cursor: str | None) -> Call[Page[r.RefusedSignal]]:
+    return read(Page[r.RefusedSignal], "signals", name, "refused", signal_id=signal_id, limit=limit, cursor=cursor)
+
+
+def _one(answer: Any, name: str, sequence: Sequence, *parts: str, **query: str | int) -> Call[Any]:
+    return read(answer, "signals", name, "instances", sequence, *parts, **query)
+
+
+def _instance_lineage(workflow_id: str, instance_id: int, direction: str, depth: int) -> Call[r.Lineage]:
+    at = ("workflows", workflow_id, "instances", instance_id, "lineage")
+    return read(r.Lineage, *at, direction=direction, depth=depth)
+
+
+def _triggers(workflow_id: str, *, with_disarmed: bool) -> Call[r.TriggerList]:
+    asked = "true" if with_disarmed else None
+    return read(r.TriggerList, "workflows", workflow_id, "triggers", with_disarmed=asked)
+
+
+def _explain_triggers(workflow_id: str) -> Call[r.TriggerExplanation]:
+    return read(r.TriggerExplanation, "workflows", workflow_id, "triggers", "explain")
+
+
+class Sender(Protocol):
+    """A client that waits for the answer."""
+
+    def send(self, call: Call[T]) -> T: ...
+
+
+class AsyncSender(Protocol):
+    """A client that lets others run while it waits."""
+
+    async def send(self, call: Call[T]) -> T: ...
+
+
+class Signals:
+    """Signals: announcing them, and what came of them."""
+
+    def __init__(self, client: Sender) -> None:
+        self._client = client
+
+    def announce(
+        self,
+        name: str,
+        params: Params | None = None,
+        *,
+        signal_id: str | None = None,
+        happened_at_ms: int | None = None,
+        payload: Mapping[str, Any] | None = None,
+    ) -> r.Announced:
+        """Say that something has happened. Without an id, the same name and parameters are the same signal."""
+        return self._client.send(
+            _announce(name, params, signal_id=signal_id, happened_at_ms=happened_at_ms, payload=payload)
+        )
+
+    def names(self, *, prefix: str = "", limit: int | None = None, cursor: str | None = None) -> Page[r.SignalName]:
+        """All names, with what there is of each."""
+        return self._client.send(_names(prefix, limit, cursor))
+
+    def list(self, name: str, *, limit: int | None = None, cursor: str | None = None) -> Page[r.SignalRecord]:
+        """The signals of a name, the latest first."""
+        return self._client.send(_of_name(name, limit, cursor))
+
+    def get(self, name: str, sequence: Sequence = "latest") -> r.SignalRecord:
+        """One signal."""
+        found: r.SignalRecord = self._client.send(_one(r.SignalRecord, name, sequence))
+        return found
+
+    def explain(self, name: str, sequence: Sequence = "latest") -> r.Explanation:
+        """The verdict of each trigger and step, and why."""
+        found: r.Explanation = self._client.send(_one(r.Explanation, name, sequence, "explain"))
+        return found
+
+    def lineage(
+        self, name: str, sequence: Sequence = "latest", *, direction: Direction = "both", depth: int = 20
+    ) -> r.Lineage:
+        """Where it came from, and what came of it."""
+        call = _one(r.Lineage, name, sequence, "lineage", direction=direction, depth=depth)
+        found: r.Lineage = self._client.send(call)
+        return found
+
+    def instance_lineage(
+        self, workflow_id: str, instance_id: int, *, direction: Direction = "both", depth: int = 20
+    ) -> r.Lineage:
+        """The same of an instance."""
+        return self._client.send(_instance_lineage(workflow_id, instance_id, direction, depth))
+
+    def refused(
+        self, name: str, *, signal_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Page[r.RefusedSignal]:
+        """r.Repetitions and what came too late, the latest first."""
+        return self._client.send(_refused(name, signal_id, limit, cursor))
+
+
+class Triggers:
+    """Signal triggers of workflows."""
+
+    def __init__(self, client: Sender) -> None:
+        self._client = client
+
+    def list(self, workflow_id: str, *, with_disarmed: bool = False) -> r.TriggerList:
+        """Those that are armed, and which signals wait for which partners."""
+        return self._client.send(_triggers(workflow_id, with_disarmed=with_disarmed))
+
+    def explain(self, workflow_id: str) -> r.TriggerExplanation:
+        """Why a workflow did not start: what was seen, and what is missing."""
+        return self._client.send(_explain_triggers(workflow_id))
+
+
+class AsyncSignals:
+    """The same as `Signals`, with `await`."""
+
+    def __init__(self, client: AsyncSender) -> None:
+        self._client = client
+
+    async def announce(
+        self,
+        name: str,
+        params: Params | None = None,
+        *,
+        signal_id: str | None = None,
+        happened_at_ms: int | None = None,
+        payload: Mapping[str, Any] | None = None,
+    ) -> r.Announced:
+        """Say that something has happened. Without an id, the same name and parameters are the same signal."""
+        return await self._client.send(
+            _announce(name, params, signal_id=signal_id, happened_at_ms=happened_at_ms, payload=payload)
+        )
+
+    async def names(
+        self, *, prefix: str = "", limit: int | None = None, cursor: str | None = None
+    ) -> Page[r.SignalName]:
+        """All names, with what there is of each."""
+        return await self._client.send(_names(prefix, limit, cursor))
+
+    async def list(self, name: str, *, limit: int | None = None, cursor: str | None = None) -> Page[r.SignalRecord]:
+        """The signals of a name, the latest first."""
+        return await self._client.send(_of_name(name, limit, cursor))
+
+    async def get(self, name: str, sequence: Sequence = "latest") -> r.SignalRecord:
+        """One signal."""
+        found: r.SignalRecord = await self._client.send(_one(r.SignalRecord, name, sequence))
+        return found
+
+    async def explain(self, name: str, sequence: Sequence = "latest") -> r.Explanation:
+        """The verdict of each trigger and step, and why."""
+        found: r.Explanation = await self._client.send(_one(r.Explanation, name, sequence, "explain"))
+        return found
+
+    async def lineage(
+        self, name: str, sequence: Sequence = "latest", *, direction: Direction = "both", depth: int = 20
+    ) -> r.Lineage:
+        """Where it came from, and what came of it."""
+        call = _one(r.Lineage, name, sequence, "lineage", direction=direction, depth=depth)
+        found: r.Lineage = await self._client.send(call)
+        return found
+
+    async def instance_lineage(
+        self, workflow_id: str, instance_id: int, *, direction: Direction = "both", depth: int = 20
+    ) -> r.Lineage:
+        """The same of an instance."""
+        return await self._client.send(_instance_lineage(workflow_id, instance_id, direction, depth))
+
+    async def refused(
+        self, name: str, *, signal_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Page[r.RefusedSignal]:
+        """r.Repetitions and what came too late, the latest first."""
+        return await self._client.send(_refused(name, signal_id, limit, cursor))
+
+
+class AsyncTriggers:
+    """The same as `Triggers`, with `await`."""
+
+    def __init__(self, client: AsyncSender) -> None:
+        self._client = client
+
+    async def list(self, workflow_id: str, *, with_disarmed: bool = False) -> r.TriggerList:
+        """Those that are armed, and which signals wait for which partners."""
+        return await self._client.send(_triggers(workflow_id, with_disarmed=with_disarmed))
+
+    async def explain(self, workflow_id: str) -> r.TriggerExplanation:
+        """Why a workflow did not start: what was seen, and what is missing."""
+        return await self._client.send(_explain_triggers(workflow_id))

@@ -1,0 +1,299 @@
+"""The client for programs without an event loop.
+
+with Client("http://127.0.0.1:8080", user="ann") as kapelle:
+    kapelle.workflows.push(workflow)
+    started = kapelle.instances.start("etl", run_params={"day": "2026-07-01"})
+    for change in kapelle.instances.watch("etl", started.workflow_instance_id):
+        print(change.step_id, change.status)
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+import httpx
+
+from kapelle.client import calls
+from kapelle.client import results as r
+from kapelle.client.calls import Call, Definition, Params
+from kapelle.client.events import Events
+from kapelle.client.exchange import TIMEOUT_S, Address, Seen, absence, answer, arguments, may_try_again, pauses
+from kapelle.client.options import InstanceFilters, StartOptions
+from kapelle.client.signals import Signals, Triggers
+from kapelle.client.watching import Watching
+
+T = TypeVar("T")
+
+
+class Client:
+    """A Kapelle server. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        user: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        address = Address(url, token, user)
+        self.http = httpx.Client(**address.settings(), timeout=timeout_s, transport=transport)
+        self._seen = Seen()
+        self.url = url.rstrip("/")
+        self.workflows = Workflows(self)
+        self.instances = Instances(self)
+        self.steps = Steps(self)
+        self.signals = Signals(self)
+        self.triggers = Triggers(self)
+        self.events = Events(self)
+
+    def health(self) -> r.Health:
+        """Whether the server is well."""
+        return self.send(calls.health())
+
+    def send(self, call: Call[T]) -> T:
+        """Make a call, again if nobody was there: its key makes sure that it counts once."""
+        for pause_s in pauses():
+            try:
+                response = self.http.request(**arguments(call, self._seen))
+                self._seen.note(call, response)
+                return answer(call, response)
+            except httpx.HTTPError as error:
+                if pause_s is None or not may_try_again(error):
+                    raise absence(error, self.url, call) from error
+            time.sleep(pause_s)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def close(self) -> None:
+        self.http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+class Resource:
+    """Calls that belong together."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+
+class Workflows(Resource):
+    """Definitions and their versions."""
+
+    def push(self, definition: Definition, *, is_yaml: bool = False, request_id: str | None = None) -> r.Pushed:
+        """Add a version: a `Workflow`, a create request as an object or as JSON text, or YAML text."""
+        return self._client.send(calls.push(definition, is_yaml=is_yaml, key=request_id))
+
+    def validate(self, definition: Definition, *, is_yaml: bool = False) -> r.Valid:
+        """Whether a push would be taken. Raises `Invalid` with all that is wrong if not."""
+        return self._client.send(calls.validate(definition, is_yaml=is_yaml))
+
+    def get(self, workflow_id: str, version: str | int = "default") -> r.Version:
+        """A version by its number, or `active`, `latest` or `default` (the active one, else the latest)."""
+        return self._client.send(calls.get_version(workflow_id, version))
+
+    def versions(self, workflow_id: str, *, limit: int | None = None, cursor: str | None = None) -> r.Page[r.Version]:
+        """The versions of a workflow, the latest first."""
+        return self._client.send(calls.list_versions(workflow_id, limit, cursor))
+
+    def list(self, *, prefix: str = "", limit: int | None = None, cursor: str | None = None) -> r.Page[r.WorkflowEntry]:
+        """All workflows, by id."""
+        return self._client.send(calls.list_workflows(prefix, limit, cursor))
+
+    def overview(self, workflow_id: str) -> r.Overview:
+        """A workflow on one page: its versions, properties, and how many instances are in which state."""
+        return self._client.send(calls.overview(workflow_id))
+
+    def matrix(self, workflow_id: str, *, limit: int | None = None) -> r.Matrix:
+        """The last instances of a workflow and the state of each of their steps."""
+        return self._client.send(calls.matrix(workflow_id, limit))
+
+    def activate(self, workflow_id: str, version: str | int = "latest", *, request_id: str | None = None) -> r.Done:
+        """Make a version the active one."""
+        return self._client.send(calls.activate(workflow_id, version, request_id))
+
+    def deactivate(self, workflow_id: str, *, request_id: str | None = None) -> r.Done:
+        """Leave a workflow without an active version."""
+        return self._client.send(calls.act_on_workflow(workflow_id, "deactivate", "", request_id))
+
+    def delete(self, workflow_id: str, *, request_id: str | None = None) -> r.Done:
+        """Delete a workflow that has nothing queued or running."""
+        return self._client.send(calls.delete(workflow_id, request_id))
+
+    def properties(self, workflow_id: str, changes: Mapping[str, Any], *, request_id: str | None = None) -> r.Done:
+        """Change properties. What is absent stays."""
+        return self._client.send(calls.change_properties(workflow_id, changes, request_id))
+
+    def stop(self, workflow_id: str, *, reason: str = "", request_id: str | None = None) -> r.Done:
+        """Stop every instance that is queued or running."""
+        return self._client.send(calls.act_on_workflow(workflow_id, "stop", reason, request_id))
+
+    def kill(self, workflow_id: str, *, reason: str = "", request_id: str | None = None) -> r.Done:
+        """The same; they end as failed."""
+        return self._client.send(calls.act_on_workflow(workflow_id, "kill", reason, request_id))
+
+    def unblock(self, workflow_id: str, *, reason: str = "", request_id: str | None = None) -> r.Done:
+        """Go on past all instances that failed."""
+        return self._client.send(calls.act_on_workflow(workflow_id, "unblock", reason, request_id))
+
+
+class Instances(Resource):
+    """Instances of workflows, and their runs."""
+
+    def start(
+        self,
+        workflow_id: str,
+        *,
+        version: str | int = "active",
+        run_params: Params | None = None,
+        step_run_params: Mapping[str, Params] | None = None,
+        **more: Unpack[StartOptions],
+    ) -> r.Started:
+        """Start an instance. Parameters are plain values or `Param`; the same request id gives the same instance."""
+        call = calls.start(workflow_id, version, run_params=run_params, step_run_params=step_run_params, more=more)
+        return self._client.send(call)
+
+    def get(
+        self, workflow_id: str, instance_id: int, *, run_id: int | None = None, aggregated: bool = False
+    ) -> r.InstanceRecord:
+        """A run of an instance, the latest if none is named; if asked for, with the steps after all runs."""
+        return self._client.send(calls.get_instance(workflow_id, instance_id, run_id, aggregated=aggregated))
+
+    def list(
+        self,
+        workflow_id: str | None = None,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        **filters: Unpack[InstanceFilters],
+    ) -> r.Page[r.InstanceRecord]:
+        """The latest runs of instances, of one workflow or of all, the newest first."""
+        return self._client.send(calls.list_instances(workflow_id, filters, limit, cursor))
+
+    def counts(self, workflow_id: str | None = None) -> r.Counts:
+        """How many instances have which status, of one workflow or of all."""
+        return self._client.send(calls.count_instances(workflow_id))
+
+    def history(self, workflow_id: str, instance_id: int) -> r.History:
+        """The events of an instance as the log has them, in order, with partition and offset."""
+        return self._client.send(calls.history(workflow_id, instance_id))
+
+    def runs(self, workflow_id: str, instance_id: int) -> r.Page[r.InstanceRecord]:
+        """The runs of an instance, the latest first."""
+        return self._client.send(calls.list_runs(workflow_id, instance_id))
+
+    def timeline(self, workflow_id: str, instance_id: int) -> r.Timeline:
+        """What happened to an instance, in order."""
+        return self._client.send(calls.timeline(workflow_id, instance_id))
+
+    def watch(self, workflow_id: str, instance_id: int, *, timeout_s: float | None = None) -> Iterator[r.TimelineEntry]:
+        """What happens to the latest run, as it happens, until the instance has ended."""
+        return self._followed((workflow_id, instance_id), Watching(timeout_s))
+
+    def wait(self, workflow_id: str, instance_id: int, *, timeout_s: float | None = None) -> r.InstanceRecord:
+        """The latest run of an instance once it has ended."""
+        watching = Watching(timeout_s)
+        while not watching.has_ended(record := self.get(workflow_id, instance_id)):
+            time.sleep(watching.pause_s())
+        return record
+
+    def _followed(self, at: tuple[str, int], watching: Watching) -> Iterator[r.TimelineEntry]:
+        while True:
+            record = self.get(*at)  # before the timeline: so when it has ended, the timeline has all of it
+            yield from watching.news(record, self.timeline(*at))
+            if watching.is_over:
+                return
+            time.sleep(watching.pause_s())
+
+    def stop(self, workflow_id: str, instance_id: int, *, reason: str = "", request_id: str | None = None) -> r.Done:
+        """Stop an instance, queued or running."""
+        return self._act(workflow_id, instance_id, "stop", reason=reason, key=request_id)
+
+    def kill(self, workflow_id: str, instance_id: int, *, reason: str = "", request_id: str | None = None) -> r.Done:
+        """The same; it ends as failed."""
+        return self._act(workflow_id, instance_id, "kill", reason=reason, key=request_id)
+
+    def unblock(self, workflow_id: str, instance_id: int, *, reason: str = "", request_id: str | None = None) -> r.Done:
+        """Let those after a failed instance go on."""
+        return self._act(workflow_id, instance_id, "unblock", reason=reason, key=request_id)
+
+    def restart(
+        self,
+        workflow_id: str,
+        instance_id: int,
+        *,
+        policy: str = "RESTART_FROM_INCOMPLETE",
+        run_params: Params | None = None,
+        request_id: str | None = None,
+    ) -> r.Started:
+        """Run an instance that has ended again: a new run."""
+        call = calls.restart(workflow_id, instance_id, policy=policy, run_params=run_params, key=request_id)
+        return self._client.send(call)
+
+    def _act(self, workflow_id: str, instance_id: int, action: str, *, reason: str, key: str | None) -> r.Done:
+        return self._client.send(calls.act_on_instance(workflow_id, instance_id, action, reason=reason, key=key))
+
+
+class Steps(Resource):
+    """Steps of instances."""
+
+    def list(self, workflow_id: str, instance_id: int, *, run_id: int | None = None) -> list[r.StepRecord]:
+        """The latest attempt of each step, in one run or over all."""
+        return self._client.send(calls.list_steps(workflow_id, instance_id, run_id))
+
+    def get(
+        self,
+        workflow_id: str,
+        instance_id: int,
+        step_id: str,
+        *,
+        run_id: int | None = None,
+        attempt: int | None = None,
+    ) -> r.StepRecord:
+        """An attempt at a step with its timeline: the latest, unless others are named."""
+        return self._client.send(calls.get_step(workflow_id, instance_id, step_id, run_id=run_id, attempt=attempt))
+
+    def restart(
+        self,
+        workflow_id: str,
+        instance_id: int,
+        step_id: str,
+        *,
+        params: Params | None = None,
+        request_id: str | None = None,
+    ) -> r.Done:
+        """Run an ended instance again from this step on, or try a failed step of a running one again."""
+        return self._client.send(calls.restart_step(workflow_id, instance_id, step_id, params=params, key=request_id))
+
+    def stop(
+        self, workflow_id: str, instance_id: int, step_id: str, *, reason: str = "", request_id: str | None = None
+    ) -> r.Done:
+        """Stop a step that is active."""
+        return self._act((workflow_id, instance_id, step_id), "stop", reason, request_id)
+
+    def kill(
+        self, workflow_id: str, instance_id: int, step_id: str, *, reason: str = "", request_id: str | None = None
+    ) -> r.Done:
+        """The same; it ends as failed."""
+        return self._act((workflow_id, instance_id, step_id), "kill", reason, request_id)
+
+    def skip(
+        self, workflow_id: str, instance_id: int, step_id: str, *, reason: str = "", request_id: str | None = None
+    ) -> r.Done:
+        """Go on as if the step were done."""
+        return self._act((workflow_id, instance_id, step_id), "skip", reason, request_id)
+
+    def bypass(
+        self, workflow_id: str, instance_id: int, step_id: str, *, reason: str = "", request_id: str | None = None
+    ) -> r.Done:
+        """Let a step that waits for signals go on without them."""
+        return self._act((workflow_id, instance_id, step_id), "bypass", reason, request_id)
+
+    def _act(self, at: tuple[str, int, str], action: str, reason: str, key: str | None) -> r.Done:
+        return self._client.send(calls.act_on_step(at, action, reason=reason, key=key))

@@ -1,0 +1,281 @@
+"""Workflows in Python: steps are made, joined by `>>` and `when`, and pushed as JSON.
+
+    etl = Workflow("etl", owner="ann", run_strategy=PARALLEL(3), params={"rows": 1000})
+    load = etl.step("load", "NoOp", params={"n": expression("rows", "LONG")}, retry=Retry(errors=5))
+    report = etl.step("report", "NoOp")
+    alarm = etl.step("alarm", "NoOp")
+    load.when("n > 0", report)
+    load.otherwise(alarm)
+    etl.to_json()
+
+The JSON is what one would write by hand: only what was said is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypedDict, TypeVar, Unpack
+
+import msgspec
+
+from kapelle.client.parameters import BadWorkflow, Param, Params, Value, params_json
+from kapelle.client.settings import Announce, Criticality, FailureMode, On, Retry, RunStrategy, WaitFor, Written
+
+F = TypeVar("F", "Step", "Loop", "list[Step]")
+
+ALWAYS: Final = "true"
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+class StepOptions(TypedDict, total=False):
+    """What can be said about steps of every kind."""
+
+    name: str
+    description: str
+    params: Params
+    tags: Iterable[str]
+    timeout: Written
+    failure_mode: FailureMode
+    waits_for: Iterable[WaitFor]
+    announces: Iterable[Announce]
+
+
+class TriggerOptions(TypedDict, total=False):
+    """What may be said of a trigger besides."""
+
+    since: int | str  # "latest", "earliest", a time, or milliseconds since 1970: from when on signals count
+    expiry: Written  # for how long a signal waits for its partners
+
+
+class WorkflowOptions(TypedDict, total=False):
+    """What can be said about a workflow."""
+
+    name: str
+    description: str
+    params: Params
+    tags: Iterable[str]
+    timeout: Written
+    criticality: Criticality
+    instance_step_concurrency: int
+    step_concurrency: int
+
+
+class Step:
+    """A step of a workflow, or of a loop in it."""
+
+    def __init__(self, block: Block, kind: str, body: dict[str, Any]) -> None:
+        self.block = block
+        self.kind = kind
+        self.id: str = body["id"]
+        self._said = body
+        self._successors: dict[str, str] = {}
+
+    def __rshift__(self, following: F) -> F:
+        """`a >> b`: b follows a. Gives b, so that chains can be written; `a >> [b, c]` is a fan."""
+        for step in following if isinstance(following, list) else [following]:
+            self.when(ALWAYS, step)
+        return following
+
+    def __rrshift__(self, preceding: list[Step]) -> Step:
+        """`[a, b] >> c`: c follows both."""
+        for step in preceding:
+            step.when(ALWAYS, self)
+        return self
+
+    def when(self, condition: str, following: Step) -> Step:
+        """Let a step follow if an expression is true. Gives the step that follows."""
+        if following.block is not self.block:
+            raise BadWorkflow(f"Expected {following.id!r} in the same workflow or loop as {self.id!r}, but it is not")
+        if following.id in self._successors:
+            raise BadWorkflow(f"Expected one edge from {self.id!r} to {following.id!r}, but found a second")
+        self._successors[following.id] = condition
+        return following
+
+    def otherwise(self, following: Step) -> Step:
+        """Let a step follow if none of the conditions given so far is true."""
+        conditions = [f"({condition})" for condition in self._successors.values() if condition != ALWAYS]
+        if not conditions:
+            raise BadWorkflow(f"Expected a condition of {self.id!r} before otherwise, but found none")
+        return self.when(f"!({' || '.join(conditions)})", following)
+
+    def as_json(self) -> dict[str, Any]:
+        """The step with the key of its kind around it."""
+        transition = {"transition": {"successors": self._successors}} if self._successors else {}
+        return {self.kind: {**self._said, **transition}}
+
+
+class Block:
+    """Steps that belong together: a workflow, or the inside of a loop."""
+
+    def __init__(self, ids: set[str]) -> None:
+        self.steps: list[Step] = []
+        self._ids = ids
+
+    def step(
+        self,
+        step_id: str,
+        step_type: str,
+        *,
+        retry: Retry | None = None,
+        idempotent: bool = True,
+        **options: Unpack[StepOptions],
+    ) -> Step:
+        """A step of a type: one that the engine knows, such as NoOp or Sleep, or one of your workers."""
+        own: dict[str, Any] = {"type": step_type}
+        if retry is not None:
+            own["retry_policy"] = retry.as_json()
+        if not idempotent:
+            own["idempotent"] = False
+        return self._add("step", step_id, own, options)
+
+    def subworkflow(
+        self, step_id: str, workflow_id: str, *, version: str = "", sync: bool = True, **options: Unpack[StepOptions]
+    ) -> Step:
+        """A step that runs another workflow."""
+        given = {"subworkflow_id": workflow_id, **({"subworkflow_version": version} if version else {})}
+        options["params"] = {**given, **options.get("params", {})}
+        return self._add("subworkflow", step_id, {} if sync else {"sync": False}, options)
+
+    def foreach(
+        self,
+        step_id: str,
+        over: Params,
+        *,
+        concurrency: int | None = None,
+        strict_ordering: bool = False,
+        **options: Unpack[StepOptions],
+    ) -> Loop:
+        """A loop over all combinations of values: `over={"day": [1, 2], "region": ["eu", "us"]}`."""
+        own: dict[str, Any] = {"concurrency": concurrency} if concurrency is not None else {}
+        if strict_ordering:
+            own["strict_ordering"] = True
+        return self._loop("foreach", step_id, own, _looping(over, options))
+
+    def repeat_while(self, step_id: str, condition: str, *, values: Params, **options: Unpack[StepOptions]) -> Loop:
+        """A loop as long as a condition holds, which its steps change by parameters of the names in `values`."""
+        return self._loop("while", step_id, {"condition": condition}, _looping(values, options))
+
+    def _loop(self, kind: str, step_id: str, own: dict[str, Any], options: StepOptions) -> Loop:
+        loop = Loop(self, kind, self._body(step_id, own, options), self._ids)
+        self.steps.append(loop)
+        return loop
+
+    def _add(self, kind: str, step_id: str, own: dict[str, Any], options: StepOptions) -> Step:
+        step = Step(self, kind, self._body(step_id, own, options))
+        self.steps.append(step)
+        return step
+
+    def _body(self, step_id: str, own: dict[str, Any], options: StepOptions) -> dict[str, Any]:
+        if step_id in self._ids:
+            raise BadWorkflow(f"Expected a new id, but {step_id!r} is the id of another step of this workflow")
+        self._ids.add(step_id)
+        body: dict[str, Any] = {"id": step_id, **own, **_said(options)}
+        if "waits_for" in options:
+            body["signal_dependencies"] = [signal.as_json() for signal in options["waits_for"]]
+        if "announces" in options:
+            body["signal_outputs"] = [signal.as_json() for signal in options["announces"]]
+        return body
+
+
+class Loop(Step, Block):
+    """A step with steps inside: they are made with the loop's own `step`, `foreach` and so on."""
+
+    def __init__(self, block: Block, kind: str, body: dict[str, Any], ids: set[str]) -> None:
+        Step.__init__(self, block, kind, body)
+        Block.__init__(self, ids)
+
+    def as_json(self) -> dict[str, Any]:
+        """The loop with its steps."""
+        made = super().as_json()
+        made[self.kind]["steps"] = [step.as_json() for step in self.steps]
+        return made
+
+
+class Workflow(Block):
+    """A workflow to be pushed."""
+
+    def __init__(
+        self,
+        workflow_id: str,
+        *,
+        owner: str | None = None,
+        run_strategy: RunStrategy | None = None,
+        **options: Unpack[WorkflowOptions],
+    ) -> None:
+        super().__init__(set())
+        self.id = workflow_id
+        self._properties: dict[str, Any] = {"owner": owner} if owner is not None else {}
+        if run_strategy is not None:
+            self._properties["run_strategy"] = run_strategy.as_json()
+        if "step_concurrency" in options:
+            self._properties["step_concurrency"] = options["step_concurrency"]
+        self._body_of_workflow = {"id": workflow_id, **_said(options)}
+        self._time_triggers: list[dict[str, Any]] = []
+        self._signal_triggers: list[dict[str, Any]] = []
+
+    def at(self, cron: str, *, timezone: str = "UTC", fuzzy_max_delay: Written | None = None) -> Workflow:
+        """Start at the times of a cron text, or of `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`."""
+        is_named = cron.startswith("@")
+        trigger: dict[str, Any] = (
+            {"type": "PREDEFINED", "expression": cron} if is_named else {"type": "CRON", "cron": cron}
+        )
+        if timezone != "UTC":
+            trigger["timezone"] = timezone
+        if fuzzy_max_delay is not None:
+            trigger["fuzzy_max_delay"] = fuzzy_max_delay
+        self._time_triggers.append(trigger)
+        return self
+
+    def on(
+        self,
+        *signals: str | On,
+        params: Params | None = None,
+        condition: str | None = None,
+        dedup: str | None = None,
+        **options: Unpack[TriggerOptions],
+    ) -> Workflow:
+        """Start when a signal has come; with several, when one of each has come that can be joined."""
+        each = [On(signal) if isinstance(signal, str) else signal for signal in signals]
+        trigger: dict[str, Any] = {"definitions": {one.signal: one.as_json() for one in each}}
+        if params:
+            trigger["params"] = params_json(params)
+        if condition is not None:
+            trigger["condition"] = condition
+        if dedup is not None:
+            trigger["dedup_expr"] = dedup
+        if "since" in options:
+            trigger["from"] = options["since"]
+        if "expiry" in options:
+            trigger["expiry"] = options["expiry"]
+        self._signal_triggers.append(trigger)
+        return self
+
+    def as_json(self) -> dict[str, Any]:
+        """The push as an object of JSON."""
+        workflow = dict(self._body_of_workflow)
+        if self._time_triggers:
+            workflow["time_triggers"] = self._time_triggers
+        if self._signal_triggers:
+            workflow["signal_triggers"] = self._signal_triggers
+        workflow["steps"] = [step.as_json() for step in self.steps]
+        return {**({"properties": self._properties} if self._properties else {}), "workflow": workflow}
+
+    def to_json(self) -> str:
+        """The push as JSON text."""
+        return _encoder.encode(self.as_json()).decode()
+
+
+def _looping(values: Params, options: StepOptions) -> StepOptions:
+    loop: dict[str, Value] = {"loop_params": Param("MAP", value=dict(values))}
+    return {**options, "params": {**loop, **options.get("params", {})}}
+
+
+def _said(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are keys of the JSON too."""
+    elsewhere = ("waits_for", "announces", "step_concurrency")
+    made = {key: value for key, value in options.items() if key not in elsewhere}
+    if "params" in made:
+        made["params"] = params_json(made["params"])
+    if "tags" in made:
+        made["tags"] = list(made["tags"])
+    return made

@@ -1,0 +1,286 @@
+"""The whole engine in one object, in memory and on a clock that stands still: for tests of workflows.
+
+    engine = Engine()
+    engine.push(Path("etl.yaml"))                  # or a Workflow, a dictionary, JSON
+    run = engine.start("etl")
+    engine.task(run, "load").succeed(rows=3)       # what a worker would answer
+    engine.advance(60_000)                         # a minute goes by in no time
+    assert run.status is InstanceStatus.SUCCEEDED
+
+It is the product's topology on the embedded log: nothing in it knows that it is a test.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import Any, Final
+
+from kapelle.processors.routes import (
+    CANCELLATIONS,
+    RUN_COMMANDS,
+    RUN_EVENTS,
+    TASKS,
+    WORKFLOW_COMMANDS,
+    WORKFLOW_EVENTS,
+    run_key,
+)
+from kapelle.processors.runs.tables import RunRow, StepRow
+from kapelle.processors.runs.timeline import Entry, timeline
+from kapelle.processors.streams import Stream
+from kapelle.schemas import Codec
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import Action, InstanceStatus, Report, RestartPolicy, StepStatus
+from kapelle.testing.clock import VirtualClock, run_for
+from kapelle.testing.definitions import Definition, definition_text
+from kapelle.testing.workers import run_worker
+from kapelle.topology.build import partition_of
+from kapelle.topology.embedded import EmbeddedRuntime, EmbeddedSettings
+from kapelle.topology.page import topology
+from kapelle.topology.settings import MemberSettings
+from kapelle.topology.tables import MemoryStore
+from kapelle.worker import Worker
+
+AUTHOR: Final = "tester"
+READ_MAX: Final = 1_000
+
+
+class Engine:
+    """The product's processors, with what goes in and what comes out."""
+
+    def __init__(self, *, partitions: int = 1, same_cycle: bool = True) -> None:
+        self.clock = VirtualClock()
+        self.topology = topology(prefix="test", partitions=partitions)
+        self.runtime = EmbeddedRuntime(
+            self.topology,
+            MemoryStore(),
+            EmbeddedSettings(member=MemberSettings(same_cycle=same_cycle)),
+            clock=self.clock,
+        )
+        self._codec = Codec(self.topology.catalog())
+        self._numbers = count(1)
+
+    # What goes in -----------------------------------------------------------------------------------------------------
+
+    def send(self, stream: Stream, key: str, command: Any) -> None:
+        """Hand a command to the engine, and let it do all that can be done without time going by."""
+        self.runtime.publish(stream, key, command)
+        self.runtime.step_until_idle()
+
+    def request_id(self) -> str:
+        """An id that no request had before."""
+        return f"request-{next(self._numbers)}"
+
+    def push(self, request: Definition, *, request_id: str | None = None) -> str:
+        """Push a version of a workflow, and give the workflow's id. Raises `Refused` with all that is wrong with it."""
+        text, name = definition_text(request), request_id or self.request_id()
+        workflow_id = str(json.loads(text)["workflow"]["id"])
+        self.send(WORKFLOW_COMMANDS, workflow_id, c.PushVersion(name, AUTHOR, text))
+        for event in reversed(self.events(WORKFLOW_EVENTS, workflow_id)):
+            if isinstance(event, c.CommandRefused) and event.request_id == name:
+                raise Refused(event)
+        return workflow_id
+
+    def start(self, workflow_id: str, *, request_id: str | None = None, **more: Any) -> RunHandle:
+        """Start an instance. `more` are fields of `Start`; objects among them are written as JSON."""
+        name = request_id or self.request_id()
+        fields: dict[str, Any] = {
+            key: value if isinstance(value, str | bool) else json.dumps(value) for key, value in more.items()
+        }
+        self.send(WORKFLOW_COMMANDS, workflow_id, c.StartInstances(AUTHOR, (c.Start(name, **fields),)))
+        for event in reversed(self.events(WORKFLOW_EVENTS)):
+            if isinstance(event, c.InstanceCreated | c.StartDuplicated) and event.request_id == name:
+                return RunHandle(self, workflow_id, event.instance_id)
+            if isinstance(event, c.CommandRefused) and event.request_id == name:
+                raise Refused(event)
+        raise AssertionError(f"Expected {workflow_id!r} to answer the start {name!r}, but it did not")
+
+    def advance(self, ms: int) -> None:
+        """Let time go by. Every timer on the way fires when it is due."""
+        run_for(self.runtime, self.clock, ms)
+
+    def run_worker(self, worker: Worker, *, name: str = "worker-1") -> int:
+        """Run real step functions on all tasks that they serve, until none is left. Returns how many there were."""
+        return run_worker(self, worker, name=name)
+
+    # What comes out ---------------------------------------------------------------------------------------------------
+
+    def events(self, stream: Stream, key: str | None = None) -> list[Any]:
+        """What stands on a stream, of one key or of all."""
+        partitions = self.topology.partitions(stream)
+        wanted = range(partitions) if key is None else [partition_of(key, partitions)]
+        return [value for number in wanted for found, value in self.history(stream, number) if key in (None, found)]
+
+    def history(self, stream: Stream, partition: int) -> Iterator[tuple[str, Any]]:
+        """Everything on one partition of a stream, with its keys."""
+        at = 0
+        while records := self.runtime.read(stream, partition, at, READ_MAX):
+            for record in records:
+                yield (record.key or b"").decode(), self._codec.decode(record.value or b"")
+            at = records[-1].offset + 1
+
+    def refusals(self) -> list[c.CommandRefused]:
+        """The commands that were refused."""
+        found = [*self.events(WORKFLOW_EVENTS), *self.events(RUN_EVENTS)]
+        return [event for event in found if isinstance(event, c.CommandRefused)]
+
+    def tasks(self, run: RunHandle | None = None) -> list[TaskHandle]:
+        """All tasks that were ever given out, of one run or of all."""
+        found = [TaskHandle(self, task) for task in self.events(TASKS)]
+        return [one for one in found if run is None or one.key == run.key]
+
+    def task(self, run: RunHandle, step_id: str) -> TaskHandle:
+        """The latest task of a step."""
+        for one in reversed(self.tasks(run)):
+            if one.task.step_id == step_id:
+                return one
+        raise AssertionError(f"Expected a task of step {step_id!r} of {run.key}, but none was given out")
+
+    def cancelled(self) -> list[c.CancelTask]:
+        """What workers were told to stop."""
+        return self.events(CANCELLATIONS)
+
+    def state(self, processor: str, key: str) -> Any:
+        """The tables that a key is in."""
+        partition = partition_of(key, self.topology.processor_partitions(processor))
+        return self.runtime.member.shards[processor, partition].reader
+
+
+class Refused(AssertionError):
+    """The engine refused a command."""
+
+    def __init__(self, event: c.CommandRefused) -> None:
+        super().__init__("\n  ".join([f"{event.command}: {event.refusal}: {event.message}", *event.errors]))
+        self.event = event
+
+
+class RunHandle:
+    """An instance: what it is now, and what can be done to it."""
+
+    def __init__(self, engine: Engine, workflow_id: str, instance_id: int) -> None:
+        self.engine = engine
+        self.workflow_id = workflow_id
+        self.instance_id = instance_id
+        self.key = run_key(workflow_id, instance_id)
+
+    @property
+    def row(self) -> RunRow | None:
+        """The latest run; None while the instance is queued."""
+        found: RunRow | None = self.engine.state("runs", self.key).runs.get((self.key,))
+        return found
+
+    @property
+    def status(self) -> InstanceStatus:
+        """The state of the instance, as its workflow sees it."""
+        found = self.engine.state("workflows", self.workflow_id).instances.get((self.workflow_id, self.instance_id))
+        status: InstanceStatus = found.status
+        return status
+
+    @property
+    def steps(self) -> dict[str, StepStatus]:
+        """The states of the steps that were created."""
+        return {step_id: row.status for step_id, row in self.step_rows().items()}
+
+    def step_rows(self) -> dict[str, StepRow]:
+        """The latest attempts of the steps that were created."""
+        rows = self.engine.state("runs", self.key).steps.prefix((self.key,))
+        return {step_id: row for (_, step_id), row in rows}
+
+    def params(self, step_id: str) -> dict[str, Any]:
+        """The parameters that a complete step ended with."""
+        row = self.engine.state("runs", self.key).outputs.get((self.key, step_id))
+        found: dict[str, Any] = json.loads(row.text) if row else {}
+        return found
+
+    def events(self) -> list[Any]:
+        """The history of the instance."""
+        return self.engine.events(RUN_EVENTS, self.key)
+
+    def changes(self, step_id: str) -> list[c.StepChanged]:
+        """What happened to a step."""
+        return [one for one in self.events() if isinstance(one, c.StepChanged) and one.step_id == step_id]
+
+    def timeline(self) -> list[Entry]:
+        """What happened to the instance and its steps, in order."""
+        found = self.engine.events(WORKFLOW_EVENTS, self.workflow_id)
+        return timeline([*[one for one in found if getattr(one, "instance_id", 0) == self.instance_id], *self.events()])
+
+    def stop(self, action: Action = Action.STOP, reason: str = "") -> None:
+        """Stop or kill the instance."""
+        request_id = self.engine.request_id()
+        command = c.TerminateInstance(request_id, AUTHOR, self.instance_id, action, reason)
+        self.engine.send(WORKFLOW_COMMANDS, self.workflow_id, command)
+
+    def act(self, step_id: str, action: Action, reason: str = "") -> None:
+        """Stop, kill or skip a step."""
+        command = c.ActOnStep(self.engine.request_id(), AUTHOR, step_id, action, reason)
+        self.engine.send(RUN_COMMANDS, self.key, command)
+
+    def restart(
+        self,
+        policy: RestartPolicy = RestartPolicy.RESTART_FROM_INCOMPLETE,
+        *,
+        step_id: str | None = None,
+        run_params: Mapping[str, Any] | None = None,
+        step_run_params: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Run the instance again, or a step of it."""
+        command = c.RestartRun(
+            self.engine.request_id(),
+            AUTHOR,
+            policy,
+            step_id,
+            json.dumps(run_params or {}),
+            json.dumps(step_run_params or {}),
+        )
+        self.engine.send(RUN_COMMANDS, self.key, command)
+
+
+class TaskHandle:
+    """A task, with what a worker can say of it."""
+
+    def __init__(self, engine: Engine, task: c.Task) -> None:
+        self.engine = engine
+        self.task = task
+        self.key = run_key(task.workflow_id, task.instance_id)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The parameters that the worker is given."""
+        found: dict[str, Any] = json.loads(self.task.params)
+        return found
+
+    def say(
+        self,
+        report: Report,
+        *,
+        message: str = "",
+        outputs: Mapping[str, Any] | None = None,
+        worker: str = "worker-1",
+        token: str | None = None,
+    ) -> None:
+        """Send a worker's word, right or wrong."""
+        text = None if outputs is None else json.dumps(outputs)
+        word = c.ReportTask(token or self.task.token, self.task.step_id, worker, report, message, text)
+        self.engine.send(RUN_COMMANDS, self.key, word)
+
+    def begin(self, worker: str = "worker-1") -> None:
+        """Take the task, under a lease."""
+        self.say(Report.STARTED, worker=worker)
+
+    def beat(self, worker: str = "worker-1") -> None:
+        """Say that the work goes on."""
+        self.say(Report.HEARTBEAT, worker=worker)
+
+    def succeed(self, worker: str = "worker-1", **outputs: Any) -> None:
+        """Answer with output parameters, their types taken from the values."""
+        given = {name: {"type": TYPES[type(value)], "value": value} for name, value in outputs.items()}
+        self.say(Report.SUCCEEDED, outputs=given or None, worker=worker)
+
+    def fail(self, message: str = "it failed", report: Report = Report.USER_ERROR, worker: str = "worker-1") -> None:
+        """Answer with an error."""
+        self.say(report, message=message, worker=worker)
+
+
+TYPES: Final = {str: "STRING", int: "LONG", float: "DOUBLE", bool: "BOOLEAN"}

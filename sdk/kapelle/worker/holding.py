@@ -1,0 +1,221 @@
+"""The tasks that a worker has in hand: which wait, which run, whose lease is due, and how much room is left.
+
+    waiting ─▶ running ─▶ (its word is in the outbox) ─▶ gone
+        └─────────┴─────▶ given up: cancelled, or its lease was lost; its answer will be dropped
+
+One lock for all of it. Nothing here waits or speaks to anybody.
+"""
+
+import heapq
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Final
+
+import msgspec
+
+from kapelle.schemas.contracts import Criticality, Report, Task
+from kapelle.worker.context import Context
+from kapelle.worker.transport import Word
+
+OUTBOX_MAX: Final = 1_000  # with more words unsaid than this, no task is taken
+DONE_MAX: Final = 10_000
+BEATS_PER_LEASE: Final = 3
+BEAT_AGAIN_S: Final = 1.0  # a step that beats by itself is heard this often
+
+RANKS: Final = {kind: rank for rank, kind in enumerate(Criticality)}  # the most important first
+
+
+class Held:
+    """One task in hand."""
+
+    __slots__ = ("beat_at_s", "context", "heard_at_s", "is_running", "stop", "task")
+
+    def __init__(self, task: Task, context: Context, now_s: float) -> None:
+        self.task = task
+        self.context = context
+        self.is_running = False
+        self.stop: Callable[[], None] | None = None  # how to interrupt it, if it can be
+        self.heard_at_s = now_s  # when the engine last heard of it
+        self.beat_at_s = now_s + self.lease_s / BEATS_PER_LEASE
+
+    @property
+    def lease_s(self) -> float:
+        return self.task.lease_ms / 1000
+
+    def give_up(self, reason: str) -> None:
+        """Tell the step to stop, if it can be told."""
+        self.context.cancel(reason)
+        if self.stop is not None:
+            self.stop()
+
+
+class Holding:
+    """All tasks in hand, and the words about them that were not said yet."""
+
+    def __init__(self, concurrency: int, prefetch: int) -> None:
+        self.changed = threading.Condition()
+        self._concurrency = concurrency
+        self._prefetch = prefetch
+        self._held: dict[str, Held] = {}
+        self._done: dict[str, None] = {}  # the latest that were answered
+        self._waiting: list[tuple[int, int, Held]] = []
+        self._numbers = count()
+        self._running = 0
+        self._outbox: list[Word] = []
+        self._due_s = math.inf  # before this no heartbeat is due and no lease lost: nobody needs to look at all tasks
+
+    def room(self) -> int:
+        """How many tasks may be taken."""
+        with self.changed:
+            if len(self._outbox) > OUTBOX_MAX:
+                return 0
+            return max(0, self._concurrency + self._prefetch - self._running - len(self._waiting))
+
+    def wait_for_room(self, wait_s: float) -> None:
+        """Wait until something changes, if there is no room."""
+        with self.changed:
+            if self.room() == 0:
+                self.changed.wait(wait_s)
+
+    def add(self, held: Sequence[Held]) -> None:
+        """Tasks that were taken wait for their turn. What comes twice is done once."""
+        with self.changed:
+            for one in held:
+                if one.task.token in self._held or one.task.token in self._done:
+                    continue
+                self._held[one.task.token] = one
+                self._due_s = min(self._due_s, one.beat_at_s)
+                heapq.heappush(self._waiting, (RANKS[one.task.criticality], next(self._numbers), one))
+
+    def ready(self) -> Iterator[Held]:
+        """The tasks whose turn it is, the most important first. Each counts as running from now on."""
+        while (one := self._next()) is not None:
+            yield one
+
+    def _next(self) -> Held | None:
+        with self.changed:
+            while self._waiting and self._running < self._concurrency:
+                one = heapq.heappop(self._waiting)[2]
+                if one.context.cancelled.is_set():
+                    continue
+                one.is_running = True
+                self._running += 1
+                return one
+            return None
+
+    def finished(self, held: Held, word: Word | None) -> None:
+        """A task has run. Its word is to be said, unless it was given up."""
+        with self.changed:
+            self._running -= 1
+            if self._held.pop(held.task.token, None) is not None and word is not None:
+                self._outbox.append(word)
+                self._remember(held.task.token)
+            self.changed.notify_all()
+
+    def _remember(self, token: str) -> None:
+        self._done[token] = None
+        if len(self._done) > DONE_MAX:
+            del self._done[next(iter(self._done))]
+
+    def give_up(self, token: str, reason: str) -> Held | None:
+        """A task is no longer wanted. It is forgotten here; its step is told, and keeps its place until it ends."""
+        with self.changed:
+            held = self._held.pop(token, None)
+            if held is not None and not held.is_running:
+                self._waiting = [each for each in self._waiting if each[2] is not held]
+                heapq.heapify(self._waiting)
+            self._outbox = [word for word in self._outbox if word.task.token != token]
+            self.changed.notify_all()
+        if held is not None:
+            held.give_up(reason)
+        return held
+
+    def hand_back(self, message: str) -> list[Held]:
+        """Give up all that is in hand, saying so to the engine: somebody else shall do it."""
+        with self.changed:
+            held = list(self._held.values())
+            self._held.clear()
+            self._waiting.clear()
+            self._outbox += [Word(one.task, Report.RETURNED, message, log=one.context.said()) for one in held]
+            self.changed.notify_all()
+        for one in held:
+            one.give_up(message)
+        return held
+
+    def beat_soon(self, token: str, now_s: float) -> None:
+        """A step wants to be heard."""
+        with self.changed:
+            held = self._held.get(token)
+            if held is not None:
+                held.beat_at_s = min(held.beat_at_s, max(now_s, held.heard_at_s + BEAT_AGAIN_S))
+                self._due_s = min(self._due_s, held.beat_at_s)
+                self.changed.notify_all()
+
+    def said(self, words: Sequence[Word], now_s: float) -> None:
+        """The engine has heard these words."""
+        with self.changed:
+            for word in words:
+                held = self._held.get(word.task.token)
+                if held is not None:
+                    held.heard_at_s = now_s
+
+    def words(self, now_s: float, words_max: int) -> list[Word]:
+        """What is to be said now: results, then heartbeats that are due."""
+        with self.changed:
+            words, self._outbox = self._outbox[:words_max], self._outbox[words_max:]
+            if now_s < self._due_s:
+                return words
+            due = [one for one in self._held.values() if one.beat_at_s <= now_s][: words_max - len(words)]
+            for one in due:
+                one.beat_at_s = now_s + one.lease_s / BEATS_PER_LEASE
+                words.append(Word(one.task, Report.HEARTBEAT, log=one.context.said()))
+            self._due_s = min((one.beat_at_s for one in self._held.values()), default=math.inf)
+            return words
+
+    def keep(self, words: Sequence[Word]) -> None:
+        """Results that could not be said are said later. A heartbeat that could not be is soon another one's turn."""
+        with self.changed:
+            self._outbox[:0] = [word for word in words if word.report is not Report.HEARTBEAT]
+            for word in words:
+                if word.report is Report.HEARTBEAT:
+                    self._keep_beat(word)
+
+    def _keep_beat(self, beat: Word) -> None:
+        """What its step wrote goes with the next heartbeat, or with the result if that is there by now."""
+        token = beat.task.token
+        held = self._held.get(token)
+        if held is not None:
+            held.beat_at_s = held.heard_at_s
+            self._due_s = min(self._due_s, held.beat_at_s)
+        if not beat.log:
+            return
+        if held is not None:
+            held.context.unsaid(beat.log)
+            return
+        for at, word in enumerate(self._outbox):
+            if word.task.token == token:
+                self._outbox[at] = msgspec.structs.replace(word, log=f"{beat.log}\n{word.log}".rstrip("\n"))
+
+    def lost(self, now_s: float) -> list[Held]:
+        """The tasks of which the engine has not heard for as long as their lease. A heartbeat was due before that."""
+        with self.changed:
+            if now_s < self._due_s:
+                return []
+            return [one for one in self._held.values() if now_s - one.heard_at_s > one.lease_s]
+
+    def next_beat_s(self) -> float:
+        """When the next heartbeat may be due: not later than it is."""
+        with self.changed:
+            return self._due_s
+
+    @property
+    def unsaid(self) -> int:
+        with self.changed:
+            return len(self._outbox)
+
+    @property
+    def in_hand(self) -> int:
+        with self.changed:
+            return len(self._held)

@@ -1,0 +1,179 @@
+"""Tasks over the HTTP API: for workers that do not reach the broker.
+
+POST /api/v3/tasks/poll       tasks, each leased to this worker already; tokens that were cancelled
+POST /api/v3/tasks/reports    words, and what became of each
+"""
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
+
+import httpx
+import msgspec
+
+from kapelle.schemas.contracts import Criticality, Report, Task
+from kapelle.worker.errors import TransportRefused, TransportUnavailable
+from kapelle.worker.transport import Answer, Word
+
+ASK_EVERY_S: Final = 1.0  # how often a worker that neither takes nor reports asks for cancellations
+CALL_S: Final = 10.0
+TASKS_MAX: Final = 100
+DETAIL_CHARS_MAX: Final = 500
+AGAIN: Final = frozenset({408, 425, 429})  # and every 5xx: the server, not the call, is the matter
+
+T = TypeVar("T")
+
+
+class GivenTask(msgspec.Struct, frozen=True):
+    """A task as the API gives it."""
+
+    token: str
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    step_id: str
+    attempt: int
+    iteration: int
+    type: str
+    idempotency_key: str
+    lease_ms: int
+    deadline_at_ms: int
+    params: msgspec.Raw
+    sub_type: str | None = None
+    criticality: str = Criticality.MEDIUM.value
+    at_ms: int = 0
+
+    def task(self) -> Task:
+        fields: dict[str, Any] = msgspec.structs.asdict(self)
+        known = Criticality.__members__.get(self.criticality, Criticality.OTHER)
+        return Task(**fields | {"params": bytes(self.params).decode(), "criticality": known})
+
+
+class Polled(msgspec.Struct, frozen=True):
+    """The answer to a poll."""
+
+    tasks: list[GivenTask]
+    cancelled: list[str] = []
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What became of one word."""
+
+    token: str
+    accepted: bool | None = None
+    reason: str | None = None
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """The answer to reports."""
+
+    results: list[Result]
+    cancelled: list[str] = []
+
+
+class Spoken(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A word as the API takes it."""
+
+    token: str
+    workflow_id: str
+    instance_id: int
+    step_id: str
+    report: Report
+    message: str = ""
+    outputs: msgspec.Raw | None = None
+    log: str = ""
+
+
+class HttpTransport:
+    """The transport of workers that reach the API. `token` is a bearer token with the role operator."""
+
+    def __init__(self, url: str, token: str | None = None, *, transport: httpx.BaseTransport | None = None) -> None:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        try:
+            base = httpx.URL(url.rstrip("/") + "/api/v3/")
+        except httpx.InvalidURL as error:
+            raise TransportRefused(
+                f"Expected a URL such as http://127.0.0.1:8080, but found {url!r}: {error}"
+            ) from error
+        if base.scheme not in ("http", "https"):
+            raise TransportRefused(f"Expected a URL such as http://127.0.0.1:8080, but found {url!r}")
+        self._client = httpx.Client(base_url=base, headers=headers, timeout=CALL_S, transport=transport)
+        self._worker = ""
+        self._types: list[str] = []
+        self._cancelled: deque[str] = deque()
+        self._asked_at_s = 0.0
+
+    def open(self, worker: str, types: Sequence[str]) -> None:
+        self._worker, self._types = worker, list(types)
+
+    def take(self, room: int, wait_s: float) -> list[Task]:
+        if room <= 0:
+            return []
+        wait_ms = int(wait_s * 1000)
+        asked = {"worker": self._worker, "types": self._types, "max": min(room, TASKS_MAX), "wait_ms": wait_ms}
+        polled = self._call("tasks/poll", asked, Polled)
+        self._cancelled.extend(polled.cancelled)
+        return [given.task() for given in polled.tasks]
+
+    def report(self, words: Sequence[Word]) -> list[Answer]:
+        reported = self._report([_spoken(word) for word in words])
+        return [Answer(result.token, result.accepted, result.reason or "") for result in reported.results]
+
+    def cancellations(self) -> list[tuple[str, str]]:
+        if time.monotonic() - self._asked_at_s > ASK_EVERY_S:
+            self._report([])
+        found: list[tuple[str, str]] = []
+        while self._cancelled:
+            found.append((self._cancelled.popleft(), ""))
+        return found
+
+    def drain(self) -> None:
+        """Nothing: what is not polled goes to others."""
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _report(self, spoken: list[Spoken]) -> Reported:
+        reported = self._call("tasks/reports", {"worker": self._worker, "reports": spoken}, Reported)
+        self._cancelled.extend(reported.cancelled)
+        return reported
+
+    def _call(self, path: str, body: object, answer: type[T]) -> T:
+        try:
+            response = self._client.post(
+                path, content=msgspec.json.encode(body), headers={"Content-Type": "application/json"}
+            )
+        except httpx.HTTPError as error:
+            raise TransportUnavailable(f"Expected {self._client.base_url} to answer, but {error!r}") from error
+        self._asked_at_s = time.monotonic()
+        if not response.is_success:
+            raise _refusal(response)
+        try:
+            return msgspec.json.decode(response.content, type=answer)
+        except msgspec.DecodeError as error:
+            raise TransportRefused(f"Expected an answer of Kapelle's API from {response.url}, but {error}") from error
+
+
+def _refusal(response: httpx.Response) -> TransportRefused | TransportUnavailable:
+    text = (
+        f"Expected {response.url} to take the call, but it answers {response.status_code}: "
+        f"{response.text[:DETAIL_CHARS_MAX]}"
+    )
+    is_passing = response.is_server_error or response.status_code in AGAIN
+    return TransportUnavailable(text) if is_passing else TransportRefused(text)
+
+
+def _spoken(word: Word) -> Spoken:
+    task = word.task
+    outputs = None if word.outputs is None else msgspec.Raw(word.outputs.encode())
+    return Spoken(
+        token=task.token,
+        workflow_id=task.workflow_id,
+        instance_id=task.instance_id,
+        step_id=task.step_id,
+        report=word.report,
+        message=word.message,
+        outputs=outputs,
+        log=word.log,
+    )

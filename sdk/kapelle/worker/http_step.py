@@ -1,0 +1,190 @@
+"""The built-in step type `Http`: one request, to hosts that the operator has allowed.
+
+    worker.add("Http", HttpStep(allow=["api.example.com", "*.internal.example.com"]))
+
+A step has `http` (a MAP of `url`, `method`, `headers` and `body`) and sets `status_code` and `response_body`. What an
+answer means is for its `state_expr` to say: by default 2xx is done, 4xx fails for good, and all else is an error that
+may be tried again. What does not come to an answer is a failure of the platform.
+
+A workflow's author chooses the URL, so the worker must not become a way to where its author may not go: a host is
+allowed by name, its address is looked up once and checked, the connection goes to that address, and a redirect may not
+leave the host.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+import httpx
+from pydantic import BaseModel, ConfigDict
+
+from kapelle.worker.context import Context
+from kapelle.worker.errors import NonRetryable, PlatformFailure, Retryable
+
+TYPE: Final = "Http"
+RESPONSE_BYTES_MAX: Final = 1_000_000
+TIMEOUT_S: Final = 30.0
+REDIRECTS_MAX: Final = 5
+SHOWN_CHARS_MAX: Final = 500
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+# Where clouds give out credentials, beside the link-local range that most of them use.
+METADATA: Final = frozenset({"100.100.100.200", "fd00:ec2::254", "168.63.129.16"})
+# Set by the transport itself, or about the connection rather than the request.
+OWNED_HEADERS: Final = frozenset({"host", "content-length", "transfer-encoding", "connection"})
+
+# Tells the state from the expression and what it may refer to: DONE, FATAL_ERROR, USER_ERROR or PLATFORM_ERROR.
+Evaluator = Callable[[str, Mapping[str, Any]], object]
+Resolver = Callable[[str, int], Collection[str]]
+
+
+class HttpRequest(BaseModel):
+    """The parameter `http` of a step."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    url: str
+    method: str = "GET"
+    headers: dict[str, str] = {}
+    body: str | None = None
+
+
+class HttpStep:
+    """A function to serve the step type `Http` with. `allow` are host names, `*.name` for all below a name."""
+
+    def __init__(
+        self,
+        allow: Collection[str],
+        *,
+        evaluate: Evaluator | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        resolve: Resolver | None = None,
+    ) -> None:
+        self._allow = frozenset(host.lower() for host in allow)
+        self._evaluate = evaluate
+        self._transport = transport
+        self._resolve = resolve or addresses_of
+
+    async def __call__(self, http: HttpRequest, context: Context, state_expr: str = "") -> dict[str, Any]:
+        method = http.method.upper()
+        if method not in METHODS:
+            raise NonRetryable(f"Expected a method among {', '.join(sorted(METHODS))}, but found {http.method!r}")
+        status, body = await self._answer(http, method)
+        context.log(f"{method} {http.url} answered {status}")
+        outcome = self._state(state_expr, status, body)
+        failure = FAILURES.get(outcome)
+        if failure is not None:
+            raise failure(f"{method} {http.url} answered {status}: {body[:SHOWN_CHARS_MAX]}")
+        return {"status_code": status, "response_body": body}
+
+    def _state(self, state_expr: str, status: int, body: str) -> str:
+        if self._evaluate is None or not state_expr:
+            return default_state(status)
+        state = self._evaluate(state_expr, {"status_code": status, "response_body": body})
+        if state != DONE and state not in FAILURES:
+            raise NonRetryable(f"Expected state_expr to be one of {', '.join([DONE, *FAILURES])}, but it is {state!r}")
+        return str(state)
+
+    async def _answer(self, http: HttpRequest, method: str) -> tuple[int, str]:
+        url = self._checked(http.url)
+        headers = {name: value for name, value in http.headers.items() if name.lower() not in OWNED_HEADERS}
+        try:
+            async with asyncio.timeout(TIMEOUT_S), self._client() as client:
+                for _ in range(REDIRECTS_MAX + 1):
+                    status, body, location = await self._once(client, await self._request(method, url, headers, http))
+                    if location is None:
+                        return status, body
+                    url = self._redirected(url, location)
+                    if status == httpx.codes.SEE_OTHER:
+                        method, http = "GET", http.model_copy(update={"body": None})
+        except (httpx.HTTPError, OSError, TimeoutError) as error:
+            raise PlatformFailure(f"Expected {http.url} to answer within {TIMEOUT_S:g} s, but {error!r}") from error
+        raise NonRetryable(f"Expected at most {REDIRECTS_MAX} redirects of {http.url}, but found more")
+
+    def _client(self) -> httpx.AsyncClient:
+        # Proxies and credentials of the worker's own environment are not for workflows.
+        return httpx.AsyncClient(timeout=TIMEOUT_S, transport=self._transport, trust_env=False)
+
+    async def _request(
+        self, method: str, url: httpx.URL, headers: Mapping[str, str], http: HttpRequest
+    ) -> httpx.Request:
+        """A request to the address that was checked, under the name that was asked for."""
+        port = url.port or (443 if url.scheme == "https" else 80)
+        found = await asyncio.get_running_loop().run_in_executor(None, self._resolve, url.host, port)
+        address = checked_address(url.host, found)
+        host = url.netloc.decode()
+        return httpx.Request(
+            method,
+            url.copy_with(host=address),
+            headers={**headers, "Host": host},
+            content=http.body.encode() if http.body else None,
+            extensions={"sni_hostname": url.host, "timeout": httpx.Timeout(TIMEOUT_S).as_dict()},
+        )
+
+    @staticmethod
+    async def _once(client: httpx.AsyncClient, request: httpx.Request) -> tuple[int, str, str | None]:
+        response = await client.send(request, stream=True)
+        try:
+            chunks, size = [], 0
+            async for chunk in response.aiter_bytes():
+                size += len(chunk)
+                if size > RESPONSE_BYTES_MAX:
+                    raise NonRetryable(f"Expected a response of at most {RESPONSE_BYTES_MAX:,} bytes, but it has more")
+                chunks.append(chunk)
+        finally:
+            await response.aclose()
+        location = response.headers.get("location") if response.has_redirect_location else None
+        return response.status_code, b"".join(chunks).decode(response.encoding or "utf-8", "replace"), location
+
+    def _checked(self, text: str) -> httpx.URL:
+        try:
+            url = httpx.URL(text)
+        except httpx.InvalidURL as error:
+            raise NonRetryable(f"Expected a URL, but found {text!r}: {error}") from error
+        if url.scheme not in ("http", "https") or not url.host:
+            raise NonRetryable(f"Expected a URL of http or https, but found {text!r}")
+        if not self._is_allowed(url.host.lower()):
+            raise NonRetryable(f"Expected a host that this worker may reach, but found {url.host!r}")
+        return url
+
+    def _is_allowed(self, host: str) -> bool:
+        parents = host.split(".")
+        below = ["*." + ".".join(parents[at:]) for at in range(1, len(parents))]
+        return any(name in self._allow for name in [host, *below])
+
+    def _redirected(self, url: httpx.URL, location: str) -> httpx.URL:
+        to = self._checked(str(url.join(location)))
+        if (to.host, to.port) != (url.host, url.port) or to.scheme != url.scheme:
+            raise NonRetryable(f"Expected redirects to stay at {url.host!r}, but one leads to {str(to)!r}")
+        return to
+
+
+DONE: Final = "DONE"
+FAILURES: Final[Mapping[str, type[Exception]]] = {
+    "FATAL_ERROR": NonRetryable,
+    "USER_ERROR": Retryable,
+    "PLATFORM_ERROR": PlatformFailure,
+}
+
+
+def default_state(status: int) -> str:
+    """What an answer means, unless the step says otherwise."""
+    return {2: DONE, 4: "FATAL_ERROR"}.get(status // 100, "USER_ERROR")
+
+
+def addresses_of(host: str, port: int) -> list[str]:
+    """The addresses of a host."""
+    return [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
+def checked_address(host: str, found: Collection[str]) -> str:
+    """An address to connect to. One that is forbidden forbids the host: its owner could send us there next time."""
+    for text in found:
+        address = ipaddress.ip_address(text.partition("%")[0])
+        plain = getattr(address, "ipv4_mapped", None) or address
+        if plain.is_link_local or plain.is_multicast or plain.is_unspecified or str(plain) in METADATA:
+            raise NonRetryable(f"Expected an address that this worker may reach, but {host!r} is at {plain}")
+    if not found:
+        raise PlatformFailure(f"Expected {host!r} to have an address, but it has none")
+    return next(iter(found))

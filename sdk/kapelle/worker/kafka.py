@@ -1,0 +1,262 @@
+"""Tasks straight from Kafka: one consumer group for each step type, answers by an idempotent producer.
+
+    <prefix>.tasks ─────────────────▶ group <prefix>.tasks.<type>     what is not of the type is skipped
+    <prefix>.tasks.cancellations ───▶ everybody reads all of it
+    <prefix>.runs.commands ◀──────── ReportTask, keyed by workflow and instance
+
+1. A task is taken by saying STARTED, and begun without waiting: a later word about it cannot overtake that one. The
+   offset is committed when it is acknowledged. A crash before brings the task to another member of the group, a crash
+   after is noticed by the engine, whose lease runs out.
+2. No more records are read than there is room for; a full worker pauses its partitions and keeps its membership.
+3. The engine's decision about a word is not seen here (`Answer.accepted` is None): a task that two workers have is done
+   by both, and the engine takes the answer of one.
+"""
+
+import logging
+import time
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from itertools import count
+from typing import Final, NamedTuple, cast
+
+from confluent_kafka import Message
+
+from kapelle.schemas import Catalog, Codec, SchemaError, UnknownFingerprint
+from kapelle.schemas.contracts import CancelTask, Report, ReportTask, Task
+from kapelle.schemas.headers import HeaderForm, Headers, rfc3339, trace_of
+from kapelle.worker.errors import WorkerError
+from kapelle.worker.kafka_clients import Delivery, KafkaClients, Setting
+from kapelle.worker.kafka_readers import GroupTaker, Records, ShareTaker, Taker, TopicTail
+from kapelle.worker.transport import Answer, Word
+
+SLICE_S: Final = 0.005  # how long one of several consumers is waited for
+CANCELLED_MAX: Final = 10_000  # tokens remembered, and records of the past that are read at the start
+TRACES_MAX: Final = 10_000
+LATE_MS: Final = 60_000  # a task so long past its deadline is not begun: the engine has ended it
+
+_log = logging.getLogger("kapelle.worker.kafka")
+
+
+class Dispatch(StrEnum):
+    """How the workers of a type share its tasks out."""
+
+    CONSUMER = "consumer"  # consumer groups: partitions are shared out
+    SHARE = "share"  # share groups (KIP-932): records are
+
+
+class Begun(NamedTuple):
+    """Records whose tasks were begun, and our words about them on their way."""
+
+    taker: Taker
+    records: Records
+    beyond: Records
+    delivery: Delivery
+
+
+class KafkaTransport:
+    """The transport of workers that reach the broker. `config` is for librdkafka: security, above all."""
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        prefix: str = "kapelle",
+        *,
+        dispatch: Dispatch | str = Dispatch.CONSUMER,
+        config: Mapping[str, Setting] | None = None,
+    ) -> None:
+        self._clients = KafkaClients(bootstrap_servers, config or {})
+        self._prefix = prefix
+        self._dispatch = Dispatch(dispatch)
+        self._codec = Codec(Catalog([Task, CancelTask, ReportTask]))
+        self._worker = ""
+        self._takers: dict[str, Taker] = {}
+        self._cancellations: TopicTail | None = None
+        self._cancelled: OrderedDict[str, str] = OrderedDict()
+        self._traces: OrderedDict[str, str] = OrderedDict()
+        self._begun: deque[Begun] = deque()
+        self._heard: list[tuple[str, str]] = []
+        self._unknown: set[int] = set()
+        self._numbers = count()
+
+    def open(self, worker: str, types: Sequence[str]) -> None:
+        self._worker = worker
+        self._form = HeaderForm(f"/{self._prefix}/workers/{worker}", ReportTask.__name__, content_type=None)
+        self._clients.check_topics([self._tasks, self._commands, self._cancellation_topic])
+        self._learn()
+        self._clients.publish_schemas(self._schemas, self._codec.catalog)
+        self._cancellations = TopicTail(
+            self._clients.reader(f"{self._prefix}.workers.{worker}"), self._cancellation_topic, CANCELLED_MAX
+        )
+        self._remember(self._cancellations.past())
+        make = ShareTaker if self._dispatch is Dispatch.SHARE else GroupTaker
+        for kind in types:
+            self._takers[kind] = make(self._clients, self._tasks, f"{self._tasks}.{kind}")
+
+    # Taking -----------------------------------------------------------------------------------------------------------
+
+    def take(self, room: int, wait_s: float) -> list[Task]:
+        self._settle()
+        if room <= 0:
+            for taker in self._takers.values():
+                taker.rest()
+            return []
+        until_s = time.monotonic() + wait_s
+        slice_s = wait_s if len(self._takers) == 1 else min(SLICE_S, wait_s)
+        taken: list[Task] = []
+        while True:
+            for kind, taker in self._takers.items():
+                if room > len(taken):
+                    taken += self._take_of(kind, taker, room - len(taken), 0.0 if taken else slice_s)
+            if taken or time.monotonic() >= until_s:
+                return taken
+
+    def _take_of(self, kind: str, taker: Taker, room: int, wait_s: float) -> list[Task]:
+        records = taker.poll(room, wait_s)
+        if not records:
+            return []
+        self._hear()  # a task may have been cancelled while it waited in the topic
+        wanted: list[tuple[Message, Task]] = []
+        for record in records:
+            task = self._task(record)
+            if task is not None and self._is_wanted(task, kind):
+                wanted.append((record, task))
+        started = [Word(task, Report.STARTED) for _, task in wanted[:room]]
+        beyond = [record for record, _ in wanted[room:]]
+        self._begun.append(Begun(taker, records, beyond, self._begin(started)))
+        if taker.settles_first:
+            self._settle(wait=True)
+        return [task for _, task in wanted[:room]]
+
+    def _settle(self, *, wait: bool = False) -> None:
+        """Commit what was begun, in its order, as far as the broker has our words. Nobody waits for that to begin."""
+        self._clients.serve()
+        while self._begun and (wait or self._begun[0].delivery.is_over):
+            begun = self._begun.popleft()
+            try:
+                self._clients.settle(begun.delivery)
+            except BaseException:
+                self._put_back([begun, *self._begun])
+                raise
+            begun.taker.settle(begun.records, begun.beyond)
+
+    def _put_back(self, all_begun: Sequence[Begun]) -> None:
+        """They come again, to us or to others. What we have in hand already is known by its token."""
+        self._begun.clear()
+        for begun in reversed(all_begun):
+            begun.taker.put_back(begun.records)
+
+    def _task(self, record: Message) -> Task | None:
+        """The task of a record. What cannot be read is nobody's task: it is passed over."""
+        value = self._decoded(record)
+        if not isinstance(value, Task):
+            return None
+        trace = trace_of(cast("Headers | None", record.headers()))  # read as bytes, whatever may be written
+        if trace is not None:
+            _put(self._traces, value.token, trace, TRACES_MAX)
+        return value
+
+    def _is_wanted(self, task: Task, kind: str) -> bool:
+        if task.type != kind or task.token in self._cancelled:
+            return False
+        return task.deadline_at_ms + LATE_MS > time.time() * 1000
+
+    # Speaking ---------------------------------------------------------------------------------------------------------
+
+    def report(self, words: Sequence[Word]) -> list[Answer]:
+        self._clients.settle(self._begin(words))
+        for word in words:
+            if word.report is not Report.HEARTBEAT:
+                self._traces.pop(word.task.token, None)
+        return [Answer(word.task.token) for word in words]
+
+    def _begin(self, words: Sequence[Word]) -> Delivery:
+        now = rfc3339(int(time.time() * 1000))
+        return self._clients.begin(self._commands, [self._record(word, now) for word in words])
+
+    def _record(self, word: Word, now: bytes) -> tuple[str, bytes, list[tuple[str, bytes]]]:
+        task = word.task
+        said = (word.report, word.message, word.outputs)
+        value = ReportTask(task.token, task.step_id, self._worker, *said, log=word.log)
+        name = f"{self._worker}/{next(self._numbers)}"
+        headers = self._form.make(name, now, self._traces.get(task.token))
+        return f"{task.workflow_id}/{task.instance_id}", self._codec.encode(value), headers
+
+    # Cancellations ----------------------------------------------------------------------------------------------------
+
+    def cancellations(self) -> list[tuple[str, str]]:
+        self._hear()
+        heard, self._heard = self._heard, []
+        return heard
+
+    def _hear(self) -> None:
+        if self._cancellations is not None:
+            self._heard += self._remember(self._cancellations.new())
+
+    def _remember(self, records: Records) -> list[tuple[str, str]]:
+        found = [value for value in map(self._decoded, records) if isinstance(value, CancelTask)]
+        for value in found:
+            _put(self._cancelled, value.token, value.reason, CANCELLED_MAX)
+        return [(value.token, value.reason) for value in found]
+
+    # The rest ---------------------------------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        try:
+            self._settle(wait=True)
+        except WorkerError as error:
+            _log.warning("left what was begun to others: %s", error)
+        for taker in self._takers.values():
+            taker.close()
+        self._takers.clear()
+
+    def close(self) -> None:
+        self.drain()
+        if self._cancellations is not None:
+            self._cancellations.close()
+        self._clients.close()
+
+    def _decoded(self, record: Message) -> object:
+        """The value of a record; None if it cannot be read, after looking for its schema once."""
+        data = record.value() or b""
+        try:
+            return self._codec.decode(data)
+        except UnknownFingerprint as error:
+            if error.fingerprint in self._unknown:
+                return None
+            self._unknown.add(error.fingerprint)
+            self._learn()
+            return self._decoded(record)
+        except SchemaError as error:
+            _log.warning("passed over %s-%s@%s: %s", record.topic(), record.partition(), record.offset(), error)
+            return None
+
+    def _learn(self) -> None:
+        """Take up the schemas that others write with."""
+        for schema_json in self._clients.schemas(self._schemas):
+            try:
+                self._codec.catalog.learn(schema_json)
+            except SchemaError as error:
+                _log.warning("passed over a schema on %s: %s", self._schemas, error)
+
+    @property
+    def _tasks(self) -> str:
+        return f"{self._prefix}.tasks"
+
+    @property
+    def _cancellation_topic(self) -> str:
+        return f"{self._prefix}.tasks.cancellations"
+
+    @property
+    def _commands(self) -> str:
+        return f"{self._prefix}.runs.commands"
+
+    @property
+    def _schemas(self) -> str:
+        return f"{self._prefix}.schemas"
+
+
+def _put(into: OrderedDict[str, str], key: str, value: str, count_max: int) -> None:
+    into[key] = value
+    while len(into) > count_max:
+        into.popitem(last=False)

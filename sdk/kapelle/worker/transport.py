@@ -1,0 +1,63 @@
+"""How a worker reaches the engine: the one seam between the runner and HTTP, Kafka or a test.
+
+    open ─▶ take, report, cancellations … ─▶ drain ─▶ report, cancellations … ─▶ close
+
+`take`, `cancellations` and `drain` are called by one thread, `report` by another. What is not available now raises
+`TransportUnavailable` and is tried again; `TransportRefused` ends the worker.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from kapelle.schemas.contracts import Report, Task
+
+
+class Word(msgspec.Struct, frozen=True):
+    """What the worker says of a task."""
+
+    task: Task
+    report: Report
+    message: str = ""
+    outputs: str | None = None  # definitions of output parameters, as JSON
+    log: str = ""  # what the step has written since the last word
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What became of a word. `accepted` is None where the engine's decision cannot be seen from here."""
+
+    token: str
+    accepted: bool | None = None
+    reason: str = ""
+
+
+class Transport(Protocol):
+    """A way to the engine."""
+
+    def open(self, worker: str, types: Sequence[str]) -> None:
+        """Begin to serve tasks of these types under this name."""
+        ...
+
+    def take(self, room: int, wait_s: float) -> list[Task]:
+        """Up to so many tasks, each leased to this worker already. Waits for the first only.
+
+        It is called with no room too, when the worker has all that it can do: to keep its place with the engine.
+        """
+        ...
+
+    def report(self, words: Sequence[Word]) -> list[Answer]:
+        """Say something of tasks, in this order. Returns when it will not be lost any more."""
+        ...
+
+    def cancellations(self) -> list[tuple[str, str]]:
+        """The tokens that were cancelled since the last call, each with the reason. Does not wait."""
+        ...
+
+    def drain(self) -> None:
+        """Take nothing more, so that others get it at once. What is in hand can still be reported."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
