@@ -1,0 +1,25 @@
+"""What can go wrong with a view, by who must act.
+
+ViewError
+├── caller: BadCursor        a cursor that no page of this list gave out
+└── operator: ViewFailed     folding has stopped: the cause is chained, and a restart goes on where it stopped
+"""
+
+
+class ViewError(Exception):
+    """Anything wrong with a view."""
+
+
+class BadCursor(ViewError):
+    """A cursor that no page gave out."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(f"Expected a cursor that a page of this list gave out, but found {found[:80]!r}")
+
+
+class ViewFailed(ViewError):
+    """The view does not move on any more."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(f"Expected the view to follow the log, but it stopped: {type(cause).__name__}: {cause}")
+        self.__cause__ = cause

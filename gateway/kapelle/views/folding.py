@@ -1,0 +1,134 @@
+"""Folds the log into the database, in a thread of its own: a batch, its offsets, one transaction; then the news."""
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from kapelle.topology.collector import at_rest
+from kapelle.topology.errors import CycleAborted
+from kapelle.topology.journal import Journal, JournalError, Point
+from kapelle.views.batching import Batch
+from kapelle.views.changes import Change
+from kapelle.views.database import Database, save_offsets
+from kapelle.views.progress import Progress, ends_of
+from kapelle.views.projection import FOLLOWED, changes_of, news_of
+from kapelle.views.projection.news import ANYTHING
+from kapelle.views.retention import Retention
+from kapelle.views.waiting import Noticeboard
+
+BATCH_RECORDS: Final = 5_000  # of what is far behind: a row that many of them touch is written once
+WAIT_S: Final = 0.25
+STOP_S: Final = 10.0
+PROGRESS_S: Final = 5.0
+AGAIN_S: Final = 0.5
+
+_log = logging.getLogger("kapelle.views")
+
+
+class Folding:
+    """Follows the log from where the database stands, until it is stopped or fails."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        database: Database,
+        board: Noticeboard,
+        *,
+        batch_records: int = BATCH_RECORDS,
+        retention: Retention | None = None,
+    ) -> None:
+        self.failure: BaseException | None = None
+        self._journal = journal
+        self._database = database
+        self._board = board
+        self._batch_records = batch_records
+        self._retention = retention
+        self._positions = database.offsets()
+        self._follower = journal.follow(FOLLOWED, self._positions)
+        self._positions = dict(self._follower.positions)
+        self._horizon: Mapping[Point, int] = self._positions
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run_supervised, name="kapelle-views", daemon=True)
+        self._told_at_s = time.monotonic()
+        self._progress = Progress(sum(self._positions.values()))
+
+    @property
+    def positions(self) -> Mapping[Point, int]:
+        """How far the view has come: for each partition the offset that comes next."""
+        return self._positions
+
+    @property
+    def horizon(self) -> Mapping[Point, int]:
+        """The same, with the batch that is being written: some may have read it before we know that it is there."""
+        return self._horizon
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the batch, then end."""
+        self._stop.set()
+        self._follower.close()
+        if self._thread.ident is not None:
+            self._thread.join(STOP_S)
+        self._board.tell_all()
+
+    def step(self, wait_s: float = 0.0) -> int:
+        """Fold one batch in this thread. Returns how many records that were."""
+        entries = self._follower.take(self._batch_records, wait_s)
+        positions = dict(self._follower.positions)
+        changes: list[Change] = []
+        self._horizon = positions
+        if entries:
+            with at_rest(), self._database.writing() as connection:
+                batch = Batch(connection)
+                for entry in entries:
+                    changes += changes_of(entry)
+                for change in changes:
+                    batch.add(change)
+                batch.flush()
+                save_offsets(connection, positions)
+        if positions != self._positions:
+            self._positions = positions
+            # Who waits has said so before looking: so now it is known whether anybody wants to hear of it.
+            if self._board.is_looked_at:
+                self._board.tell({ANYTHING, *(told for one in changes if (told := news_of(one)) is not None)})
+        return len(entries)
+
+    def _run_supervised(self) -> None:
+        try:
+            while not self._stop.is_set():
+                try:
+                    if self.step(WAIT_S) == self._batch_records:
+                        self._tell_progress()
+                    if self._retention is not None and self._retention.turn(self._positions):
+                        self._board.tell([ANYTHING])
+                except (JournalError, CycleAborted) as error:
+                    self._begin_again(error)
+        except BaseException as error:  # noqa: BLE001  supervised: `failure` holds it, and health tells it
+            if not self._stop.is_set():
+                self.failure = error
+                _log.exception("the view stopped")
+                self._board.tell_all()
+
+    def _begin_again(self, error: Exception) -> None:
+        """The log was away for a moment. What was read and not written is read again."""
+        _log.warning("the view reads the log again from where it stands: %s", error)
+        self._follower.close()
+        self._stop.wait(AGAIN_S)
+        self._follower = self._journal.follow(FOLLOWED, self._positions)
+        if self._stop.is_set():
+            self._follower.close()
+
+    def _tell_progress(self) -> None:
+        """A view that is far behind says from time to time how far it is."""
+        if time.monotonic() - self._told_at_s < PROGRESS_S:
+            return
+        self._told_at_s = time.monotonic()
+        try:
+            ends = ends_of(self._journal)
+        except JournalError:
+            return
+        _log.info("folding", extra={"fields": self._progress.fields(self._positions, ends)})

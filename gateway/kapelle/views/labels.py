@@ -1,0 +1,80 @@
+"""What instances can be found by besides status, workflow and time, as text: tags, values of parameters, initiators."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+TEXTS_CACHED: Final = 4_096
+VALUE_CHARS_MAX: Final = 200  # nobody looks for more, and what is longer is no label
+PARAMS_MAX: Final = 64
+
+
+class _Initiator(msgspec.Struct):
+    type: str = ""
+
+
+class _Tagged(msgspec.Struct):
+    tags: list[str | dict[str, Any]] | None = None
+
+
+def tag_label(name: str) -> str:
+    """An instance has a tag: its own, of its version, or of its workflow's properties."""
+    return f"tag:{name}"
+
+
+def param_label(name: str, value: str) -> str:
+    """A parameter of an instance has a value, in one of its runs."""
+    return f"param:{name}={value}"
+
+
+def initiator_label(kind: str) -> str:
+    """What started an instance, or a run of it."""
+    return f"initiator:{kind.upper()}"
+
+
+def labels_of(params: str, runtime_tags: str, initiator: str) -> tuple[str, ...]:
+    """The labels of a run that was created."""
+    return (*_initiated(initiator), *_tags(runtime_tags), *_valued(params))
+
+
+def declared_tags(text: str) -> tuple[str, ...]:
+    """The names of the tags in a definition or in properties."""
+    return tuple(_names(msgspec.json.decode(text, type=_Tagged).tags or ()))
+
+
+@lru_cache(TEXTS_CACHED)
+def _initiated(text: str) -> tuple[str, ...]:
+    try:
+        kind = msgspec.json.decode(text, type=_Initiator).type
+    except msgspec.MsgspecError:
+        return ()  # it was written by whoever started the instance
+    return (initiator_label(kind),) if kind else ()
+
+
+@lru_cache(TEXTS_CACHED)
+def _tags(text: str) -> tuple[str, ...]:
+    if text == "[]":
+        return ()
+    return tuple(tag_label(name) for name in _names(msgspec.json.decode(text)))
+
+
+def _names(tags: Iterable[Any]) -> Iterator[str]:
+    """Tags are written as their names, or as objects with more to tell."""
+    for tag in tags:
+        name = tag.get("name") if isinstance(tag, Mapping) else tag
+        if isinstance(name, str):
+            yield name
+
+
+def _valued(params: str) -> Iterator[str]:
+    """Of values that are one word each; the words are those of JSON, but for strings."""
+    if params == "{}":
+        return
+    members = msgspec.json.decode(params, type=dict[str, msgspec.Raw])
+    for name, value in list(members.items())[:PARAMS_MAX]:
+        text = bytes(value).decode()
+        if text[0] in "{[" or len(text) > VALUE_CHARS_MAX + 2:
+            continue
+        yield param_label(name, msgspec.json.decode(value) if text[0] == '"' else text)

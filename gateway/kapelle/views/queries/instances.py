@@ -1,0 +1,75 @@
+"""Instances one by one, and their runs. Lists of them are in `browsing`."""
+
+import sqlite3
+from typing import Any
+
+from kapelle.views.queries.pages import Wanted, page_of, place_of
+from kapelle.views.queries.records import Record, entry_record, instance_record
+
+TIMELINE_MAX = 10_000
+
+
+def run(connection: sqlite3.Connection, workflow_id: str, instance_id: int, run_id: int | None = None) -> Record | None:
+    """One run of an instance, the latest if none is named; None if there is no such run."""
+    row = connection.execute(
+        """SELECT r.* FROM runs r
+        JOIN instances i ON i.workflow_id = r.workflow_id AND i.instance_id = r.instance_id
+        WHERE r.workflow_id = ?1 AND r.instance_id = ?2 AND r.run_id = COALESCE(?3, i.run_id)
+            AND i.created_at_ms IS NOT NULL""",
+        (workflow_id, instance_id, run_id),
+    ).fetchone()
+    return None if row is None else instance_record(row)
+
+
+def status_of(connection: sqlite3.Connection, workflow_id: str, instance_id: int) -> tuple[int, str] | None:
+    """The latest run of an instance and its status."""
+    row = connection.execute(
+        "SELECT run_id, status FROM instances WHERE workflow_id = ? AND instance_id = ?", (workflow_id, instance_id)
+    ).fetchone()
+    return None if row is None else (row["run_id"], row["status"])
+
+
+def runs(connection: sqlite3.Connection, workflow_id: str, instance_id: int, wanted: Wanted) -> dict[str, Any]:
+    """The runs of an instance, the latest first."""
+    sign, order = (">", "ASC") if wanted.backwards else ("<", "DESC")
+    place = (None,) if wanted.cursor is None else place_of(wanted.cursor, tuple[int])
+    whole = "FROM runs r WHERE workflow_id = ?1 AND instance_id = ?2 AND created_at_ms IS NOT NULL"
+    found = connection.execute(
+        f"SELECT r.* {whole} AND (?3 IS NULL OR run_id {sign} ?3) ORDER BY run_id {order} LIMIT ?4",
+        (workflow_id, instance_id, *place, wanted.limit + 1),
+    ).fetchall()
+    total = _count(connection, f"SELECT COUNT(*) {whole}", (workflow_id, instance_id))
+    first = _first(found, wanted)
+    before = _count(
+        connection,
+        f"SELECT COUNT(*) {whole} AND run_id > ?3",
+        (workflow_id, instance_id, first["run_id"] if first else 0),
+    )
+    page = page_of(found, wanted, place=lambda row: (row["run_id"],), total=total, before=before if first else 0)
+    return _shown(page)
+
+
+def _first(rows: list[sqlite3.Row], wanted: Wanted) -> sqlite3.Row | None:
+    """The row that the page begins with."""
+    if not rows:
+        return None
+    return rows[: wanted.limit][-1] if wanted.backwards else rows[0]
+
+
+def _count(connection: sqlite3.Connection, statement: str, values: tuple[Any, ...]) -> int:
+    found: int = connection.execute(statement, values).fetchone()[0]
+    return found
+
+
+def _shown(page: dict[str, Any]) -> dict[str, Any]:
+    return {**page, "elements": [instance_record(row) for row in page["elements"]]}
+
+
+def timeline(connection: sqlite3.Connection, workflow_id: str, instance_id: int) -> list[Record]:
+    """What happened to an instance, in order: the latest entries, if there are very many."""
+    rows = connection.execute(
+        """SELECT * FROM timeline WHERE workflow_id = ? AND instance_id = ?
+        ORDER BY at_ms DESC, run_id DESC, phase DESC, position DESC LIMIT ?""",
+        (workflow_id, instance_id, TIMELINE_MAX),
+    ).fetchall()
+    return [entry_record(row) for row in reversed(rows)]

@@ -1,0 +1,117 @@
+"""Rows as the records that people read. What is JSON in a row stays as it was written: no number loses a digit."""
+
+import sqlite3
+from typing import Any, Final
+
+import msgspec
+
+from kapelle.schemas.contracts import StepStatus
+
+EMPTY_OBJECT: Final = msgspec.Raw(b"{}")
+Record = dict[str, Any]
+
+
+def raw(text: str | None, default: msgspec.Raw | None = EMPTY_OBJECT) -> msgspec.Raw | None:
+    """JSON text as it is."""
+    return default if text is None else msgspec.Raw(text.encode())
+
+
+def instance_record(row: sqlite3.Row) -> Record:
+    """A run of an instance, with what all runs of the instance share."""
+    reason = row["ended_reason"] or row["recorded_reason"] or row["created_reason"]
+    restart = row["restart"]
+    policy = "START_FRESH_NEW_RUN" if restart is None else msgspec.json.decode(restart)["policy"]
+    return {
+        "workflow_id": row["workflow_id"],
+        "workflow_instance_id": row["instance_id"],
+        "workflow_run_id": row["run_id"],
+        "workflow_uuid": row["request_id"],
+        "workflow_version_id": row["version"],
+        "status": row["status"],
+        "run_status": row["run_status"] or row["status"],
+        "reason": reason or None,
+        "correlation_id": row["correlation_id"],
+        "author": row["author"],
+        "initiator": raw(row["initiator"]),
+        "run_config": {
+            "policy": policy,
+            "restart_config": raw(restart, None),
+            "runtime_tags": raw(row["runtime_tags"], msgspec.Raw(b"[]")),
+        },
+        "params": raw(row["params"]),
+        "run_params": raw(row["run_params"]),
+        "step_run_params": raw(row["step_run_params"]),
+        "artifacts": raw(row["artifacts"]),
+        "create_time": row["created_at_ms"],
+        "start_time": row["started_at_ms"],
+        "end_time": _end_time(row),
+        "timeout_time": row["timeout_at_ms"],
+    }
+
+
+def _end_time(row: sqlite3.Row) -> int | None:
+    if row["rank"] < 3:
+        return None
+    found: int | None = row["ended_at_ms"] or row["recorded_at_ms"] or row["created_at_ms"]
+    return found
+
+
+def step_record(row: sqlite3.Row) -> Record:
+    """An attempt at a step."""
+    return {
+        "workflow_id": row["workflow_id"],
+        "workflow_instance_id": row["instance_id"],
+        "workflow_run_id": row["run_id"],
+        "step_id": row["step_id"],
+        "step_attempt_id": row["attempt"],
+        "iteration": row["iteration"],
+        "status": row["status"],
+        "reason": row["reason"] or None,
+        "params": raw(row["params"]),
+        "transition": {"successors": raw(row["successors"])},
+        "step_retry": _step_retry(row),
+        "worker": row["worker"],
+        "message": row["message"] or None,
+        "waiting_for": _waiting_for(row),
+        "create_time": row["created_at_ms"],
+        "start_time": row["started_at_ms"],
+        "end_time": row["ended_at_ms"],
+        "timeout_time": row["timeout_at_ms"],
+        "lease_time": row["lease_at_ms"],
+        "due_time": row["due_at_ms"],
+    }
+
+
+def _waiting_for(row: sqlite3.Row) -> str | None:
+    """What would let the step go on, if it is not in its own hands."""
+    if row["status"] == StepStatus.STARTING and row["type"] is not None:
+        return f"a worker of type {row['type']!r}"
+    if row["status"] == StepStatus.WAITING_FOR_SIGNALS and row["lacking"] is not None:
+        return f"signals: {row['lacking']}"
+    return None
+
+
+def _step_retry(row: sqlite3.Row) -> Record:
+    made = msgspec.json.decode(row["retries"] or "{}")
+    return {
+        "error_retries": made.get("error", 0),
+        "platform_retries": made.get("platform", 0),
+        "timeout_retries": made.get("timeout", 0),
+        "manual_retries": made.get("manual", 0),
+        "next_retry_time": row["due_at_ms"],
+    }
+
+
+def entry_record(row: sqlite3.Row) -> Record:
+    """An entry of a timeline. What it does not speak of is left out."""
+    about: Record = {
+        "timestamp": row["at_ms"],
+        "type": row["type"],
+        "workflow_run_id": row["run_id"],
+        "step_id": row["step_id"],
+        "step_attempt_id": row["attempt"],
+        "iteration": row["iteration"],
+    }
+    given = {name: value for name, value in about.items() if value is not None}
+    body: Record = msgspec.json.decode(row["body"])
+    return given | body

@@ -1,0 +1,45 @@
+"""Steps and their attempts."""
+
+import sqlite3
+
+from kapelle.views.queries.records import Record, entry_record, step_record
+
+WITH_TYPE = """SELECT a.*, t.type, (
+        SELECT group_concat(d.name, ', ') FROM dependencies d WHERE d.workflow_id = a.workflow_id
+        AND d.instance_id = a.instance_id AND d.step_id = a.step_id AND d.sequence IS NULL
+    ) AS lacking FROM attempts a
+    LEFT JOIN tasks t USING (workflow_id, instance_id, run_id, step_id, iteration, attempt)
+    WHERE a.workflow_id = ?1 AND a.instance_id = ?2"""
+
+
+def latest_of_each(
+    connection: sqlite3.Connection, workflow_id: str, instance_id: int, run_id: int | None = None
+) -> list[Record]:
+    """The latest attempt of each step, of one run or over all runs, in the order in which they began."""
+    rows = connection.execute(
+        f"{WITH_TYPE} AND (?3 IS NULL OR a.run_id = ?3) ORDER BY a.run_id, a.iteration, a.attempt",
+        (workflow_id, instance_id, run_id),
+    ).fetchall()
+    latest = {row["step_id"]: row for row in rows}
+    ordered = sorted(latest.values(), key=lambda row: (row["run_id"], row["sequence"]))
+    return [step_record(row) for row in ordered]
+
+
+def attempt(
+    connection: sqlite3.Connection, at: tuple[str, int, str], run_id: int | None = None, number: int | None = None
+) -> Record | None:
+    """An attempt at a step with its timeline: the latest, of the latest run, unless others are named."""
+    workflow_id, instance_id, step_id = at
+    row = connection.execute(
+        f"""{WITH_TYPE} AND a.step_id = ?3 AND (?4 IS NULL OR a.run_id = ?4) AND (?5 IS NULL OR a.attempt = ?5)
+        ORDER BY a.run_id DESC, a.iteration DESC, a.attempt DESC LIMIT 1""",
+        (workflow_id, instance_id, step_id, run_id, number),
+    ).fetchone()
+    if row is None:
+        return None
+    entries = connection.execute(
+        """SELECT * FROM timeline WHERE workflow_id = ? AND instance_id = ? AND run_id = ? AND step_id = ?
+        AND (attempt IS NULL OR attempt = ?) ORDER BY at_ms, phase, position""",
+        (workflow_id, instance_id, row["run_id"], step_id, row["attempt"]),
+    ).fetchall()
+    return {**step_record(row), "timeline": [entry_record(entry) for entry in entries]}

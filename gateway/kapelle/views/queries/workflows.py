@@ -1,0 +1,165 @@
+"""Workflows, their versions and properties."""
+
+import sqlite3
+from typing import Any, Final
+
+import msgspec
+
+from kapelle.views.queries.browsing import counts as instance_counts
+from kapelle.views.queries.pages import Wanted, page_of, place_of
+from kapelle.views.queries.records import Record, raw
+
+NOTES_MAX: Final = 300
+NONTERMINAL: Final = ("CREATED", "IN_PROGRESS", "PAUSED")
+
+
+def workflow(connection: sqlite3.Connection, workflow_id: str) -> sqlite3.Row | None:
+    """The workflow, if it is there."""
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM workflows WHERE workflow_id = ? AND is_deleted = 0 AND latest_version > 0", (workflow_id,)
+    ).fetchone()
+    return row
+
+
+def listed(connection: sqlite3.Connection, wanted: Wanted, prefix: str = "") -> dict[str, Any]:
+    """All workflows whose ids begin so, by id."""
+    sign, order = ("<", "DESC") if wanted.backwards else (">", "ASC")
+    place = (None,) if wanted.cursor is None else place_of(wanted.cursor, tuple[str])
+    whole = """FROM workflows WHERE is_deleted = 0 AND latest_version > 0
+        AND substr(workflow_id, 1, length(?1)) = ?1"""
+    rows = connection.execute(
+        f"SELECT * {whole} AND (?2 IS NULL OR workflow_id {sign} ?2) ORDER BY workflow_id {order} LIMIT ?3",
+        (prefix, *place, wanted.limit + 1),
+    ).fetchall()
+    total: int = connection.execute(f"SELECT COUNT(*) {whole}", (prefix,)).fetchone()[0]
+    shown = rows[: wanted.limit]
+    before = 0
+    if shown:
+        first = shown[-1] if wanted.backwards else shown[0]
+        counted = connection.execute(f"SELECT COUNT(*) {whole} AND workflow_id < ?2", (prefix, first["workflow_id"]))
+        before = counted.fetchone()[0]
+    page = page_of(rows, wanted, place=lambda row: (row["workflow_id"],), total=total, before=before)
+    return {**page, "elements": [_listed(row) for row in page["elements"]]}
+
+
+def _listed(row: sqlite3.Row) -> Record:
+    return {
+        "workflow_id": row["workflow_id"],
+        "name": row["name"] or row["workflow_id"],
+        "owner": row["owner"],
+        "active_version_id": row["active_version"] or None,
+        "latest_version_id": row["latest_version"],
+        "create_time": row["created_at_ms"],
+        "modify_time": row["modified_at_ms"],
+    }
+
+
+def version_number(found: sqlite3.Row, selector: str) -> int | None:
+    """The version that `active`, `latest`, `default` or a number means; None if there is none."""
+    word = selector.lower()
+    active, latest = found["active_version"] or 0, found["latest_version"] or 0
+    named = {"active": active, "latest": latest, "default": active or latest}
+    if word in named:
+        return named[word] or None
+    return int(word) if word.isascii() and word.isdigit() and len(word) <= 18 else None
+
+
+def definition(connection: sqlite3.Connection, workflow_id: str, selector: str) -> Record | None:
+    """A version with its workflow's properties; None if there is none."""
+    found = workflow(connection, workflow_id)
+    version = None if found is None else version_number(found, selector)
+    if found is None or version is None:
+        return None
+    row = connection.execute(
+        "SELECT * FROM versions WHERE workflow_id = ? AND version = ?", (workflow_id, version)
+    ).fetchone()
+    if row is None:
+        return None
+    is_active = version == found["active_version"]
+    return {
+        "metadata": _metadata(row),
+        "workflow": raw(row["definition"]),
+        "properties_snapshot": properties(connection, workflow_id),
+        "is_active": is_active,
+        "activate_time": found["activated_at_ms"] if is_active else None,
+        "activated_by": found["activated_by"] if is_active else None,
+        "is_latest": version == found["latest_version"],
+        "is_default": version == (found["active_version"] or found["latest_version"]),
+        "modify_time": found["modified_at_ms"],
+    }
+
+
+def _metadata(row: sqlite3.Row) -> Record:
+    given: Record = {name: msgspec.Raw(text) for name, text in _members(row["metadata"] or "{}").items()}
+    ours = {
+        "workflow_id": row["workflow_id"],
+        "workflow_version_id": row["version"],
+        "create_time": row["at_ms"],
+        "version_author": row["author"],
+    }
+    return {**given, **ours}
+
+
+def _members(text: str) -> dict[str, msgspec.Raw]:
+    return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+
+
+def versions(connection: sqlite3.Connection, workflow_id: str, wanted: Wanted) -> dict[str, Any]:
+    """The versions of a workflow, the latest first."""
+    sign, order = (">", "ASC") if wanted.backwards else ("<", "DESC")
+    place = (None,) if wanted.cursor is None else place_of(wanted.cursor, tuple[int])
+    rows = connection.execute(
+        f"SELECT version FROM versions WHERE workflow_id = ?1 AND (?2 IS NULL OR version {sign} ?2) "  # noqa: S608
+        f"ORDER BY version {order} LIMIT ?3",
+        (workflow_id, *place, wanted.limit + 1),
+    ).fetchall()
+    total: int = connection.execute("SELECT COUNT(*) FROM versions WHERE workflow_id = ?", (workflow_id,)).fetchone()[0]
+    shown = rows[: wanted.limit]
+    first = (shown[-1] if wanted.backwards else shown[0])["version"] if shown else total
+    page = page_of(rows, wanted, place=lambda row: (row["version"],), total=total, before=total - first)
+    return {**page, "elements": [definition(connection, workflow_id, str(row["version"])) for row in page["elements"]]}
+
+
+def properties(connection: sqlite3.Connection, workflow_id: str) -> Record | None:
+    """The latest snapshot of the properties."""
+    row = connection.execute(
+        "SELECT * FROM properties WHERE workflow_id = ? ORDER BY position DESC LIMIT 1", (workflow_id,)
+    ).fetchone()
+    if row is None:
+        return None
+    about = {"workflow_id": workflow_id, "author": row["author"], "create_time": row["at_ms"]}
+    return {**about, **_members(row["properties"])}
+
+
+def overview(connection: sqlite3.Connection, workflow_id: str) -> Record | None:
+    """A workflow on one page."""
+    found = workflow(connection, workflow_id)
+    if found is None:
+        return None
+    counts = instance_counts(connection, workflow_id)
+    return {
+        **_listed(found),
+        "default_version_id": found["active_version"] or found["latest_version"],
+        "properties_snapshot": properties(connection, workflow_id),
+        "nonterminal_instances": {status: counts.get(status, 0) for status in NONTERMINAL},
+        "failed_instances": counts.get("FAILED", 0),
+        "instances": counts,
+        "latest_instance_id": found["latest_instance_id"] if counts else None,
+    }
+
+
+def notes(connection: sqlite3.Connection, workflow_id: str) -> list[Record]:
+    """What was changed about a workflow, the latest first."""
+    rows = connection.execute(
+        "SELECT * FROM notes WHERE workflow_id = ? ORDER BY position DESC LIMIT ?", (workflow_id, NOTES_MAX)
+    ).fetchall()
+    return [{"author": row["author"], "log": row["log"], "timestamp": row["at_ms"]} for row in rows]
+
+
+def terminated(connection: sqlite3.Connection, workflow_id: str, request_id: str) -> int:
+    """How many instances a request has told to end so far."""
+    rows = connection.execute(
+        "SELECT body FROM requests WHERE request_id = ? AND workflow_id = ? AND kind = 'TerminationProgressed'",
+        (request_id, workflow_id),
+    ).fetchall()
+    return sum(msgspec.json.decode(row["body"])["count"] for row in rows)

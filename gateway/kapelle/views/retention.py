@@ -1,0 +1,95 @@
+"""What leaves the view: instances that ended long ago. What is queued or runs stays, however old it is.
+
+An instance may leave only when all that the log has of it is folded: what came later would leave half of it behind. So
+the ends of the log are asked for, and when the view has come that far, whatever had ended by then may go. The log keeps
+everything: a view that is made anew has it all again, until it leaves again.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kapelle.processors.runs.states import INSTANCE_TERMINAL
+from kapelle.topology.journal import Journal, JournalError, Point
+from kapelle.views.database import Database
+from kapelle.views.progress import ends_of
+
+EVERY_S: Final = 60.0
+BATCH_INSTANCES: Final = 200
+DAY_MS: Final = 24 * 60 * 60 * 1000
+
+_OVER: Final = """SELECT i.workflow_id, i.instance_id FROM instances i INDEXED BY instances_by_status
+    JOIN runs r ON r.workflow_id = i.workflow_id AND r.instance_id = i.instance_id AND r.run_id = i.run_id
+    WHERE i.status = :status AND COALESCE(r.ended_at_ms, r.recorded_at_ms, r.created_at_ms) < :before_ms"""
+# Instances that are there, and those of deleted workflows.
+OVER: Final = f"{_OVER} AND i.created_at_ms < :before_ms UNION ALL {_OVER} AND i.created_at_ms IS NULL LIMIT :limit"
+# In this order: what is found through other rows goes before they do.
+TAKEN_AWAY: Final = (
+    """DELETE FROM requests WHERE workflow_id = ?1
+        AND request_id IN (SELECT request_id FROM runs WHERE workflow_id = ?1 AND instance_id = ?2)""",
+    """DELETE FROM refused_reports
+        WHERE token IN (SELECT token FROM attempts WHERE workflow_id = ?1 AND instance_id = ?2)""",
+    """DELETE FROM cancellations
+        WHERE token IN (SELECT token FROM attempts WHERE workflow_id = ?1 AND instance_id = ?2)""",
+    *(
+        f"DELETE FROM {table} WHERE workflow_id = ?1 AND instance_id = ?2"  # noqa: S608 - of our own words
+        for table in ("tasks", "dependencies", "step_signals", "labels", "timeline", "attempts", "runs", "instances")
+    ),
+)
+
+
+def now_ms() -> int:
+    """The time."""
+    return time.time_ns() // 1_000_000
+
+
+def take_away(connection: sqlite3.Connection, before_ms: int, limit: int = BATCH_INSTANCES) -> int:
+    """Let go of some instances that ended before. Returns how many those were."""
+    gone = 0
+    for status in sorted(INSTANCE_TERMINAL):
+        values = {"status": status.value, "before_ms": before_ms, "limit": limit - gone}
+        found = connection.execute(OVER, values).fetchall()
+        for row in found:
+            for statement in TAKEN_AWAY:
+                connection.execute(statement, (row["workflow_id"], row["instance_id"]))
+        gone += len(found)
+    return gone
+
+
+class Retention:
+    """Takes a turn between two batches of the fold, and not more than a batch of its own."""
+
+    def __init__(
+        self, journal: Journal, database: Database, keep_ms: int, *, clock: Callable[[], int] = now_ms
+    ) -> None:
+        self._journal = journal
+        self._database = database
+        self._keep_ms = keep_ms
+        self._clock = clock
+        self._next_s = 0.0
+        self._ends: Mapping[Point, int] | None = None  # how far the view must be
+        self._before_ms = 0
+
+    def turn(self, positions: Mapping[Point, int]) -> int:
+        """Let go of what may go, if it is time to look for it. Returns how many instances that were."""
+        if self._ends is None:
+            self._look()
+        if self._ends is None or any(positions.get(point, 0) < end for point, end in self._ends.items()):
+            return 0
+        with self._database.writing() as connection:
+            gone = take_away(connection, self._before_ms)
+        if gone < BATCH_INSTANCES:
+            self._ends = None
+        return gone
+
+    def _look(self) -> None:
+        if time.monotonic() < self._next_s:
+            return
+        self._next_s = time.monotonic() + EVERY_S
+        before_ms = self._clock() - self._keep_ms
+        try:
+            self._ends = ends_of(self._journal)
+        except JournalError:
+            return  # it is asked again
+        self._before_ms = before_ms

@@ -1,0 +1,92 @@
+"""The tables of the view. A change of them needs a new `SCHEMA_VERSION`: the view is then made anew from history."""
+
+from typing import Final
+
+from kapelle.views.schema_instances import INSTANCE_TABLES
+from kapelle.views.schema_signals import SIGNAL_TABLES
+
+SCHEMA_VERSION: Final = 3
+
+TABLES: Final = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
+    # How far each partition is folded: written in the transaction that folds it.
+    """CREATE TABLE offsets (
+        stream TEXT, partition INTEGER, next INTEGER, PRIMARY KEY (stream, partition)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE workflows (
+        workflow_id TEXT PRIMARY KEY, name TEXT, owner TEXT,
+        latest_version INTEGER, active_version INTEGER, activated_at_ms INTEGER, activated_by TEXT,
+        latest_instance_id INTEGER, is_deleted INTEGER DEFAULT 0,
+        created_at_ms INTEGER, modified_at_ms INTEGER
+    ) WITHOUT ROWID""",
+    """CREATE TABLE versions (
+        workflow_id TEXT, version INTEGER, definition TEXT, metadata TEXT, author TEXT, at_ms INTEGER,
+        PRIMARY KEY (workflow_id, version)
+    )""",
+    """CREATE TABLE properties (
+        workflow_id TEXT, position INTEGER, properties TEXT, changes TEXT, author TEXT, at_ms INTEGER,
+        PRIMARY KEY (workflow_id, position)
+    )""",
+    """CREATE TABLE notes (
+        workflow_id TEXT, position INTEGER, author TEXT, log TEXT, at_ms INTEGER,
+        PRIMARY KEY (workflow_id, position)
+    )""",
+    """CREATE TABLE runs (
+        workflow_id TEXT, instance_id INTEGER, run_id INTEGER,
+        status TEXT, rank INTEGER,
+        version INTEGER, request_id TEXT, author TEXT, initiator TEXT, params TEXT, run_params TEXT,
+        step_run_params TEXT, runtime_tags TEXT, artifacts TEXT, correlation_id TEXT, restart TEXT,
+        created_at_ms INTEGER, created_reason TEXT,
+        launched_at_ms INTEGER, recorded_at_ms INTEGER, recorded_reason TEXT, unblocked_at_ms INTEGER,
+        started_at_ms INTEGER, timeout_at_ms INTEGER, run_properties TEXT, steps TEXT,
+        run_status TEXT, ended_at_ms INTEGER, ended_reason TEXT,
+        PRIMARY KEY (workflow_id, instance_id, run_id)
+    )""",
+    """CREATE TABLE attempts (
+        workflow_id TEXT, instance_id INTEGER, run_id INTEGER, step_id TEXT, iteration INTEGER, attempt INTEGER,
+        sequence INTEGER, status TEXT, reason TEXT, params TEXT, successors TEXT, retries TEXT,
+        token TEXT, worker TEXT, message TEXT, timeout_at_ms INTEGER, due_at_ms INTEGER, lease_at_ms INTEGER,
+        created_at_ms INTEGER, started_at_ms INTEGER, ended_at_ms INTEGER, changed_at_ms INTEGER,
+        PRIMARY KEY (workflow_id, instance_id, run_id, step_id, iteration, attempt)
+    )""",
+    "CREATE INDEX attempts_by_token ON attempts (token) WHERE token IS NOT NULL",
+    # As the engine keeps them: what was matched stays so in later runs, until a loop takes the step again.
+    """CREATE TABLE dependencies (
+        workflow_id TEXT, instance_id INTEGER, step_id TEXT, number INTEGER,
+        name TEXT, signal_id TEXT, sequence INTEGER,
+        PRIMARY KEY (workflow_id, instance_id, step_id, number)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE timeline (
+        stream TEXT, partition INTEGER, position INTEGER,
+        workflow_id TEXT, instance_id INTEGER, run_id INTEGER, at_ms INTEGER, phase INTEGER,
+        type TEXT, step_id TEXT, attempt INTEGER, iteration INTEGER, body TEXT,
+        PRIMARY KEY (stream, partition, position)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX timeline_by_instance ON timeline (workflow_id, instance_id, at_ms, run_id, phase, position)",
+    """CREATE TABLE requests (
+        stream TEXT, partition INTEGER, position INTEGER,
+        request_id TEXT, workflow_id TEXT, instance_id INTEGER, kind TEXT, body TEXT, at_ms INTEGER,
+        PRIMARY KEY (stream, partition, position)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX requests_by_id ON requests (request_id)",
+    "CREATE INDEX requests_refused ON requests (workflow_id, instance_id) WHERE kind = 'CommandRefused'",
+    # A task is known by its attempt. `is_over` comes from the run, everything else from the task: either may be first.
+    """CREATE TABLE tasks (
+        workflow_id TEXT, instance_id INTEGER, run_id INTEGER, step_id TEXT, iteration INTEGER, attempt INTEGER,
+        token TEXT, type TEXT, sub_type TEXT, params TEXT, idempotency_key TEXT, criticality TEXT, urgency INTEGER,
+        lease_ms INTEGER, deadline_at_ms INTEGER, at_ms INTEGER, is_over INTEGER DEFAULT 0,
+        PRIMARY KEY (workflow_id, instance_id, run_id, step_id, iteration, attempt)
+    )""",
+    "CREATE INDEX tasks_open ON tasks (type, urgency, at_ms) WHERE is_over = 0",
+    "CREATE INDEX tasks_by_token ON tasks (token)",
+    "CREATE TABLE cancellations (token TEXT PRIMARY KEY, reason TEXT, at_ms INTEGER) WITHOUT ROWID",
+    "CREATE INDEX cancellations_by_time ON cancellations (at_ms)",
+    """CREATE TABLE refused_reports (
+        stream TEXT, partition INTEGER, position INTEGER,
+        token TEXT, worker TEXT, report TEXT, reason TEXT, at_ms INTEGER,
+        PRIMARY KEY (stream, partition, position)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX refused_reports_by_token ON refused_reports (token)",
+    *INSTANCE_TABLES,
+    *SIGNAL_TABLES,
+)

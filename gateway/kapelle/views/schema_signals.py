@@ -1,0 +1,61 @@
+"""The tables of the view that tell of signals: what was announced, who wanted to hear of it, and what came of it."""
+
+from typing import Final
+
+SIGNAL_TABLES: Final = (
+    """CREATE TABLE signal_names (
+        name TEXT PRIMARY KEY, sequence INTEGER DEFAULT 0, at_ms INTEGER, subscribed_at_ms INTEGER,
+        too_late_at_ms INTEGER
+    ) WITHOUT ROWID""",
+    # `position` is the offset of the event: what stood before it was so when the signal came.
+    """CREATE TABLE signals (
+        name TEXT, sequence INTEGER, signal_id TEXT, params TEXT, payload TEXT, source TEXT,
+        happened_at_ms INTEGER, at_ms INTEGER, position INTEGER,
+        workflow_id TEXT, instance_id INTEGER, step_id TEXT,
+        PRIMARY KEY (name, sequence)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX signals_by_id ON signals (name, signal_id)",
+    "CREATE INDEX signals_by_source ON signals (workflow_id, instance_id) WHERE workflow_id IS NOT NULL",
+    # Announcements that came to nothing: repetitions, and those that came too late.
+    """CREATE TABLE vain_signals (
+        name TEXT, position INTEGER, signal_id TEXT, status TEXT, first_sequence INTEGER,
+        happened_at_ms INTEGER, floor_at_ms INTEGER, source TEXT, at_ms INTEGER,
+        workflow_id TEXT, instance_id INTEGER, step_id TEXT,
+        PRIMARY KEY (name, position)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX vain_signals_by_first ON vain_signals (name, first_sequence, position)",
+    "CREATE INDEX vain_signals_by_source ON vain_signals (workflow_id, instance_id) WHERE workflow_id IS NOT NULL",
+    # Who wanted to hear of a name, from when to when; `ended` is 0 while they still do.
+    """CREATE TABLE subscriptions (
+        name TEXT, subscription TEXT, position INTEGER, ended INTEGER DEFAULT 0, match TEXT,
+        workflow_id TEXT, trigger_id TEXT, instance_id INTEGER, step_id TEXT, number INTEGER, at_ms INTEGER,
+        PRIMARY KEY (name, subscription, position)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX subscriptions_by_end ON subscriptions (name, ended, subscription, position)",
+    """CREATE TABLE offers (
+        name TEXT, sequence INTEGER, subscription TEXT, at_ms INTEGER,
+        PRIMARY KEY (name, sequence, subscription)
+    ) WITHOUT ROWID""",
+    """CREATE TABLE step_signals (
+        workflow_id TEXT, instance_id INTEGER, step_id TEXT, number INTEGER, name TEXT, sequence INTEGER,
+        run_id INTEGER, at_ms INTEGER,
+        PRIMARY KEY (workflow_id, instance_id, step_id, number, name, sequence)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX step_signals_by_signal ON step_signals (name, sequence)",
+    """CREATE TABLE triggers (
+        workflow_id TEXT, trigger_id TEXT, version INTEGER, definition TEXT, is_armed INTEGER,
+        armed_at_ms INTEGER, disarmed_at_ms INTEGER,
+        PRIMARY KEY (workflow_id, trigger_id)
+    ) WITHOUT ROWID""",
+    # What a trigger made of a signal: the latest of it.
+    """CREATE TABLE trigger_signals (
+        workflow_id TEXT, trigger_id TEXT, name TEXT, sequence INTEGER, verdict TEXT, join_value TEXT, reason TEXT,
+        request_id TEXT, partners TEXT, expires_at_ms INTEGER, at_ms INTEGER, position INTEGER,
+        PRIMARY KEY (workflow_id, trigger_id, name, sequence)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX trigger_signals_by_signal ON trigger_signals (name, sequence)",
+    "CREATE INDEX trigger_signals_by_start ON trigger_signals (request_id) WHERE request_id IS NOT NULL",
+    """CREATE INDEX trigger_signals_kept ON trigger_signals (workflow_id, trigger_id, join_value, name, sequence)
+        WHERE verdict = 'KEPT'""",
+    "CREATE INDEX trigger_signals_by_verdict ON trigger_signals (workflow_id, trigger_id, verdict, position)",
+)
