@@ -1,0 +1,134 @@
+"""One member of a consumer group that reads at least once: whoever reads commits when what came of it is safe."""
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from kapelle.topology.errors import BrokerRefused
+from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.reader import MISSING
+from kapelle.topology.kafka.translate import REFUSED, made, translated
+from kapelle.topology.log import Place
+
+BATCH: Final = 500
+WAIT_S: Final = 0.25
+METADATA_MS: Final = 10_000  # so soon a topic that is made later is found
+
+Lost = Callable[[Sequence[Place]], None]
+
+
+class GroupReader:
+    """Takes batches of records. A topic that is not there yet is told of once, and waited for."""
+
+    def __init__(self, settings: KafkaSettings, group: str, log: logging.Logger, *, is_from_end: bool = False) -> None:
+        self._group = group
+        self._log = log
+        self._timeout_s = settings.request_timeout_s
+        self._topics: Collection[str] = ()
+        self._missing: set[str] = set()
+        self._left: set[Place] = set()  # the partitions that went to others within the last `take`
+        self.statistics: dict[str, dict[str, Any]] = {}  # what librdkafka told last, by group
+        config: dict[str, Any] = {"topic.metadata.refresh.interval.ms": METADATA_MS}
+        config |= settings.consumer(group) | {"stats_cb": self._told}
+        if is_from_end:  # where the group has no offsets
+            config["auto.offset.reset"] = "latest"
+        self._consumer = made(Consumer, config)
+
+    def use(self, topics: Collection[str], lost: Lost = lambda _: None) -> None:
+        """Read these topics from now on. `lost` is told, within `take`, of partitions that go to others."""
+
+        def left(_: Consumer, partitions: list[TopicPartition]) -> None:
+            places = [Place(one.topic, one.partition) for one in partitions]
+            self._left.update(places)
+            lost(places)
+
+        self._topics = frozenset(topics)
+        with translated(f"subscribe {self._group} to its topics"):
+            if topics:
+                self._consumer.subscribe(sorted(topics), on_revoke=left, on_lost=left)
+            else:
+                self._consumer.unsubscribe()
+
+    def take(self, batch: int = BATCH, wait_s: float = WAIT_S) -> list[Message]:
+        """What is there, up to a limit. Errors that nobody but the operator can mend are raised."""
+        self._left.clear()
+        with translated(f"read the topics of {self._group}"):
+            messages = self._consumer.consume(batch, wait_s)
+        records = [message for message in messages if self._is_record(message)]
+        return self._still_ours(records) if self._left else records
+
+    def commit(self, records: Sequence[Message]) -> None:
+        """These need not be read again."""
+        self.commit_ends({Place(one.topic() or "", one.partition() or 0): (one.offset() or 0) + 1 for one in records})
+
+    def commit_ends(self, ends: Mapping[Place, int], notes: Mapping[Place, str] | None = None) -> None:
+        """What stands before these offsets need not be read again. Notes are kept beside them, for whoever is next."""
+        if not ends:
+            return
+        kept = notes or {}
+        try:
+            self._consumer.commit(
+                offsets=[TopicPartition(*place, end, kept.get(place, "")) for place, end in ends.items()],
+                asynchronous=False,
+            )
+        except KafkaException as error:
+            if error.args[0].code() in REFUSED:
+                raise BrokerRefused(f"Expected to commit for {self._group}, but {error.args[0].str()}") from error
+            # Whoever has the partitions now reads the batch again, and what comes of it is the same.
+            self._log.warning("offsets were not committed", extra={"fields": {"reason": error.args[0].str()}})
+
+    def note(self, place: Place) -> str:
+        """What was noted beside the offset of a partition; nothing, if nobody has committed one."""
+        with translated(f"ask for the offsets of {self._group}"):
+            (found,) = self._consumer.committed([TopicPartition(*place)], self._timeout_s)
+        return found.metadata or ""
+
+    def seek(self, place: Place, offset: int) -> None:
+        """Read a partition that is ours from another offset on."""
+        with translated(f"read from further back for {self._group}"):
+            self._consumer.seek(TopicPartition(*place, offset))
+
+    def hold(self) -> None:
+        """Take nothing for now. Whoever holds still has to `take`, or the group believes that we are gone."""
+        self._consumer.pause(self._consumer.assignment())
+
+    def go_on(self) -> None:
+        """Take records again."""
+        self._consumer.resume(self._consumer.assignment())
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+
+    def _still_ours(self, records: list[Message]) -> list[Message]:
+        """Without what was taken of partitions that went to others meanwhile. Those that came back are read again."""
+        dropped: dict[Place, int] = {}
+        for one in records:
+            place, offset = Place(one.topic() or "", one.partition() or 0), one.offset() or 0
+            if place in self._left:
+                dropped[place] = min(offset, dropped.get(place, offset))
+        with translated(f"read again for {self._group}"):
+            for owned in self._consumer.assignment():
+                if (offset := dropped.get(Place(owned.topic, owned.partition), -1)) >= 0:
+                    self._consumer.seek(TopicPartition(owned.topic, owned.partition, offset))
+        return [one for one in records if Place(one.topic() or "", one.partition() or 0) not in self._left]
+
+    def _told(self, statistics: str) -> None:
+        self.statistics = {self._group: msgspec.json.decode(statistics)}
+
+    def _is_record(self, message: Message) -> bool:
+        error, topic = message.error(), message.topic() or ""
+        if error is None:
+            return topic in self._topics  # what came before its topic was taken out is left uncommitted
+        if error.code() in MISSING:
+            if topic not in self._missing:
+                self._log.warning("a topic is not there yet", extra={"fields": {"topic": topic}})
+            self._missing.add(topic)
+        elif error.code() in REFUSED or error.fatal():
+            raise BrokerRefused(f"Expected to read {topic or f'the topics of {self._group}'}, but {error.str()}")
+        elif error.code() != KafkaError._PARTITION_EOF:
+            self._log.warning("librdkafka tells of a problem", extra={"fields": {"reason": error.str()}})
+        return False

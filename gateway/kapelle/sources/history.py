@@ -1,0 +1,87 @@
+"""Reads our history for whoever tells others of it: as one member of a consumer group, at least once.
+
+history = HistoryReader(topology, settings, "traces", streams=(RUN_EVENTS,))
+history.group.use(history.topics)
+records = history.take()
+…                                       # tell others, until they have taken it
+history.group.commit([record.message for record in records])
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from confluent_kafka import Message
+
+from kapelle.processors.streams import Stream
+from kapelle.schemas import Codec
+from kapelle.schemas.headers import trace_of
+from kapelle.sources.group import WAIT_S, GroupReader
+from kapelle.topology.build import Topology
+from kapelle.topology.journal import Entry
+from kapelle.topology.journal.reading import Decoder, key_text
+from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.schemas import SchemaTopic
+from kapelle.topology.log import Place
+
+
+class Recorded(NamedTuple):
+    """A record of the history, as it was read and as it came. What cannot be read has no value."""
+
+    entry: Entry
+    message: Message
+
+    @property
+    def place(self) -> Place:
+        return Place(self.message.topic() or "", self.entry.partition)
+
+    @property
+    def trace(self) -> str | None:
+        """The trace that it came with."""
+        headers = self.message.headers() or ()
+        for name, content in headers.items() if isinstance(headers, dict) else headers:
+            if name == "traceparent" and isinstance(content, bytes):
+                return trace_of(((name, content),))
+        return None
+
+
+class HistoryReader:
+    """The records of some streams, in the order of their partitions."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        settings: KafkaSettings,
+        name: str,
+        *,
+        streams: Sequence[Stream],
+        is_from_end: bool = False,
+    ) -> None:
+        """The group is called by its name within the deployment. A new one begins at the beginning, or at the end."""
+        self._streams = {topology.topic(stream): stream.name for stream in streams}
+        codec = Codec(topology.catalog(), record_bytes_max=settings.wire_bytes_max)
+        self._decoder = Decoder(codec, SchemaTopic(topology.schemas, settings).read)
+        log = logging.getLogger(f"kapelle.{name}")
+        self.group = GroupReader(settings, f"{topology.prefix}.{name}", log, is_from_end=is_from_end)
+        self.topics = frozenset(self._streams)
+
+    def stream(self, topic: str) -> str:
+        """The name of the stream that a topic is."""
+        return self._streams[topic]
+
+    def take(self, wait_s: float = WAIT_S) -> list[Recorded]:
+        """What is there, up to a limit."""
+        return [Recorded(self._entry(message), message) for message in self.group.take(wait_s=wait_s)]
+
+    def _entry(self, message: Message) -> Entry:
+        stream, partition, offset = (
+            self.stream(message.topic() or ""),
+            message.partition() or 0,
+            message.offset() or 0,
+        )
+        value = self._decoder.value(message.value(), f"{stream}-{partition} at {offset}")
+        return Entry(stream, partition, offset, key_text(_bytes(message.key())), value, message.timestamp()[1])
+
+
+def _bytes(key: str | bytes | None) -> bytes | None:
+    return key.encode() if isinstance(key, str) else key

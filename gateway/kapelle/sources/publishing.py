@@ -1,0 +1,36 @@
+"""What relays need of a journal: publishing, with an answer for each record, and a failure that is an answer too."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Protocol
+
+from kapelle.processors.streams import Stream
+from kapelle.schemas.contract import Contract
+from kapelle.topology.journal import Position
+
+Sent = Future[Position]
+
+
+class Publisher(Protocol):
+    """Whoever takes records, as every journal does."""
+
+    def publish(self, stream: Stream, key: str, value: Contract) -> "Future[Position]": ...
+
+
+def sent(publish: Callable[[], Sent], *failures: type[Exception]) -> Sent:
+    """What was sent. A record that was not even taken has failed like one that was not acknowledged."""
+    try:
+        return publish()
+    except failures as error:
+        failed = Sent()
+        failed.set_exception(error)
+        return failed
+
+
+def failure(answer: Sent, *failures: type[Exception]) -> Exception | None:
+    """Wait for the answer to a record: why it failed, or None once it is acknowledged."""
+    try:
+        answer.result()
+    except failures as error:
+        return error
+    return None
