@@ -1,0 +1,92 @@
+"""The schemas of public topics in a registry: how they stand there, registering them, and writing by their ids."""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from kapelle.processors.streams import Stream
+from kapelle.registry.client import RegistryClient
+from kapelle.registry.subjects import Level
+from kapelle.schemas.codec import ByRegistry
+from kapelle.schemas.compatibility import compatible
+from kapelle.schemas.contract import Contract
+from kapelle.sources.errors import RegistryRefused
+from kapelle.topology.build import DEAD_LETTERS, Topology
+
+LEVEL: Final = Level.FULL_TRANSITIVE  # whoever reads public topics may be older or newer than what is written there
+
+
+class State(StrEnum):
+    """How a subject stands to the contract of its topic."""
+
+    REGISTERED = "registered"
+    NEW = "not registered"
+    NEWER = "an earlier version is registered"
+    BREAKS = "breaks earlier versions"
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """One subject: its state, the id of its schema if it has one, and what breaks."""
+
+    subject: str
+    state: State
+    id: int | None = None
+    problems: tuple[str, ...] = ()
+
+
+class PublicSchemas:
+    """The contracts of a topology's public topics, one for each, by their subjects (`topic-value`)."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.subjects: dict[str, type[Contract]] = {
+            f"{topology.topic(stream)}-value": stream.contracts[0] for stream in public_streams(topology)
+        }
+
+    def check(self, registry: RegistryClient) -> list[Standing]:
+        """How every subject stands. Changes nothing."""
+        return [self._standing(registry, subject, contract) for subject, contract in self.subjects.items()]
+
+    def apply(self, registry: RegistryClient) -> list[Standing]:
+        """Register what is not. Nothing is, if anything would break a reader."""
+        found = self.check(registry)
+        if any(one.state is State.BREAKS for one in found):
+            return found
+        for one in found:
+            if one.state is not State.REGISTERED:
+                registry.set_level(one.subject, LEVEL)
+                registry.register(one.subject, self.subjects[one.subject].SCHEMA)
+        return self.check(registry)
+
+    def framing(self, registry: RegistryClient) -> ByRegistry:
+        """How records of public topics are written by the ids of their schemas. Nothing is registered for that."""
+        ids: dict[type[Contract], int] = {}
+        for subject, contract in self.subjects.items():
+            found = registry.id_of(subject, contract.SCHEMA)
+            if found is None:
+                raise RegistryRefused(
+                    f"Expected the schema of {subject} in the registry, but it is not there. "
+                    "To register it: kapelle schemas apply --registry URL"
+                )
+            ids[contract] = found
+        return ByRegistry(ids)
+
+    def _standing(self, registry: RegistryClient, subject: str, contract: type[Contract]) -> Standing:
+        versions = registry.versions(subject)
+        problems = tuple(
+            f"version {one.version}: {problem}"
+            for one in versions
+            for problem in compatible(one.schema, contract.SCHEMA)
+        )
+        if problems:
+            return Standing(subject, State.BREAKS, problems=problems)
+        found = registry.id_of(subject, contract.SCHEMA) if versions else None
+        if found is not None:
+            return Standing(subject, State.REGISTERED, found)
+        return Standing(subject, State.NEWER if versions else State.NEW)
+
+
+def public_streams(topology: Topology) -> list[Stream]:
+    """The public streams of one type, those of the runtime itself left out: their records are for our own tools."""
+    found = [stream for stream in topology.streams.values() if stream.public and stream.name != DEAD_LETTERS.name]
+    return [stream for stream in found if len(stream.contracts) == 1]
