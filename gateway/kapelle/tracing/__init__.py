@@ -1,0 +1,1 @@
+"""Traces: our history as spans of OpenTelemetry. Sending them needs the extra `kapelle[otel]`."""
