@@ -1,0 +1,92 @@
+"""Writing: a request becomes a command in the log, and is answered when the view shows what came of it."""
+
+import sqlite3
+import time
+from collections.abc import Collection, Iterable
+from typing import Any, Final
+
+import msgspec
+from fastapi import Request
+
+from kapelle.api.callers import Caller
+from kapelle.api.context import Context
+from kapelle.api.problems import BadRequest, NotSeen, Refused
+from kapelle.processors.streams import Stream
+from kapelle.schemas.contract import Contract
+from kapelle.views.projection.news import request_news, run_news
+from kapelle.views.queries.requests import Outcome, outcomes
+
+REFUSED: Final = "CommandRefused"
+SETTLED: Final = "CommandSettled"
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A command, where it goes, and the kinds of events that answer it."""
+
+    stream: Stream
+    key: str
+    command: Contract
+    workflow_id: str
+    answers: frozenset[str]
+    instance_id: int | None = None
+
+
+async def ask(here: Context, caller: Caller, question: Question) -> Outcome:
+    """Put the command into the log, and give what came of it. A refusal is raised as a problem."""
+    request_id, workflow_id = caller.request_id, question.workflow_id
+    # The same request may have been made before: then its old outcomes are not the answer to this one.
+    before = [] if caller.is_new else await here.read(outcomes, request_id, workflow_id)
+    known = {outcome.place for outcome in before}
+    until = time.monotonic() + caller.wait_s
+    await here.publish(question.stream, question.key, question.command, caller.trace)
+
+    def look(connection: sqlite3.Connection) -> Outcome | None:
+        found = outcomes(connection, request_id, workflow_id)
+        return _answer([one for one in found if one.place not in known], question.answers)
+
+    answer = await here.seen(_news(request_id, question), look, until - time.monotonic())
+    if answer is None:
+        raise NotSeen(request_id)
+    if answer.kind == REFUSED:
+        raise Refused(answer.body, request_id)
+    return answer
+
+
+def _news(request_id: str, question: Question) -> Iterable[str]:
+    yield request_news(request_id)
+    if question.instance_id is not None:
+        yield run_news(question.workflow_id, question.instance_id)
+
+
+def _answer(found: Iterable[Outcome], answers: Collection[str]) -> Outcome | None:
+    for one in found:
+        if one.kind in (REFUSED, SETTLED) or (one.kind in answers and one.body.get("is_last", True)):
+            return one
+    return None
+
+
+def settled(outcome: Outcome, caller: Caller, **more: Any) -> dict[str, Any]:
+    """The answer to a write that makes nothing with a number of its own."""
+    unchanged = outcome.kind == SETTLED
+    return {
+        "request_id": caller.request_id,
+        "workflow_id": outcome.workflow_id,
+        "status": "UNCHANGED" if unchanged else "DONE",
+        **({"message": outcome.body["reason"]} if unchanged else {}),
+        **more,
+    }
+
+
+async def members_of(request: Request) -> dict[str, msgspec.Raw]:
+    """The members of a body that is an object, as they were written."""
+    body = await request.body()
+    try:
+        return msgspec.json.decode(body or b"{}", type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadRequest(f"Expected a JSON object, but {error}") from None
+
+
+def text_of(members: dict[str, msgspec.Raw], name: str, default: str) -> str:
+    """A member as JSON text; what is null counts as absent."""
+    found = bytes(members.get(name, b"null")).decode().strip()
+    return default if found == "null" else found

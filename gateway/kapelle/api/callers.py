@@ -1,0 +1,189 @@
+"""Who asks, for what, and how long they will wait: what routes take from headers and query parameters."""
+
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Annotated, Final
+
+from fastapi import Depends, Header, Path, Query, Request
+
+from kapelle.api.auth import Role
+from kapelle.api.context import Context, Here
+from kapelle.api.freshness import CHARS_MAX, reached
+from kapelle.api.guarding import ROLE
+from kapelle.api.problems import BadRequest, Forbidden, Unavailable
+from kapelle.schemas.headers import trace_of
+from kapelle.views.projection.news import request_news
+from kapelle.views.queries.pages import LIMIT_DEFAULT, LIMIT_MAX, Wanted
+from kapelle.views.queries.requests import outcomes
+
+REQUEST_ID_CHARS_MAX: Final = 256
+USER_CHARS_MAX: Final = 256
+INT_MAX: Final = 2**63 - 1
+
+WorkflowId = Annotated[str, Path(min_length=1, max_length=256, description="The id of a workflow.")]
+InstanceId = Annotated[int, Path(ge=1, le=INT_MAX, description="The number of an instance.")]
+StepId = Annotated[str, Path(min_length=1, max_length=256, description="The id of a step.")]
+Selector = Annotated[str, Path(max_length=64, description="`active`, `latest`, `default` or a number.")]
+RunSelector = Annotated[str, Path(max_length=64, description="`latest` or a number.")]
+
+
+class EndAction(StrEnum):
+    """How instances are ended, or let pass."""
+
+    STOP = "stop"
+    KILL = "kill"
+    UNBLOCK = "unblock"
+
+
+class StepAction(StrEnum):
+    """What can be done to a step."""
+
+    STOP = "stop"
+    KILL = "kill"
+    SKIP = "skip"
+    BYPASS = "bypass"
+
+
+def _instance_at(workflow_id: WorkflowId, instance_id: InstanceId) -> tuple[str, int]:
+    return workflow_id, instance_id
+
+
+def _step_at(workflow_id: WorkflowId, instance_id: InstanceId, step_id: StepId) -> tuple[str, int, str]:
+    return workflow_id, instance_id, step_id
+
+
+def _version_at(workflow_id: WorkflowId, version: Selector) -> tuple[str, str]:
+    return workflow_id, version
+
+
+def _run_at(workflow_id: WorkflowId, instance_id: InstanceId, run_id: RunSelector) -> tuple[str, int, str]:
+    return workflow_id, instance_id, run_id
+
+
+VersionAt = Annotated[tuple[str, str], Depends(_version_at)]
+RunAt = Annotated[tuple[str, int, str], Depends(_run_at)]
+InstanceAt = Annotated[tuple[str, int], Depends(_instance_at)]
+StepAt = Annotated[tuple[str, int, str], Depends(_step_at)]
+
+
+def needs(role: Role) -> Callable[[Request], Awaitable[None]]:
+    """A dependency that lets in who has this role, or a greater one."""
+
+    async def check(request: Request) -> None:
+        found: Role = getattr(request.state, ROLE)
+        if found < role:
+            raise Forbidden(f"Expected a token of the role {role.name.lower()}, but found {found.name.lower()}")
+
+    return check
+
+
+def number_of(selector: str, what: str) -> int | None:
+    """A number, or None for `latest`."""
+    if selector.lower() == "latest":
+        return None
+    if not (selector.isascii() and selector.isdigit()) or not 1 <= int(selector) <= INT_MAX:
+        raise BadRequest(f"Expected `latest` or a number as {what}, but found {selector!r}")
+    return int(selector)
+
+
+def trace_in(request: Request) -> str | None:
+    """The trace that a request is part of, if its header is as W3C wants it. Else it is as if there were none."""
+    return trace_of([("traceparent", request.headers.get("traceparent", "").encode())])
+
+
+class Caller:
+    """Who writes: their name, the id of the request, and how long they wait to see its effect."""
+
+    def __init__(
+        self,
+        request: Request,
+        here: Here,
+        user: Annotated[str, Header(max_length=USER_CHARS_MAX, description="Who asks.")] = "anonymous",
+        idempotency_key: Annotated[
+            str | None,
+            Header(
+                min_length=1,
+                max_length=REQUEST_ID_CHARS_MAX,
+                description="The id of the request: the same one twice is the same request.",
+            ),
+        ] = None,
+        wait_ms: Annotated[
+            int | None, Query(ge=0, le=600_000, description="How long to wait until the effect is visible.")
+        ] = None,
+    ) -> None:
+        self.user = user or "anonymous"
+        self.is_new = idempotency_key is None  # an id that we made was never used before
+        self.request_id = idempotency_key or uuid.uuid4().hex
+        given = here.settings.wait_ms if wait_ms is None else wait_ms
+        self.wait_s = min(given, here.settings.wait_ms_max) / 1000
+        self.trace = trace_in(request)
+        self._request = request
+        request.state.request_id = self.request_id
+
+    def named(self, request_id: str | None) -> "Caller":
+        """The same caller, with the request id of the body. Given twice, both must be the same."""
+        if request_id is None:
+            return self
+        if not self.is_new and request_id != self.request_id:
+            raise BadRequest("Expected one request id, but the header Idempotency-Key and the body have two")
+        self.request_id, self.is_new = request_id, False
+        self._request.state.request_id = request_id
+        return self
+
+
+Writer = Annotated[Caller, Depends()]
+
+
+def _wait_s(
+    here: Here,
+    wait_ms: Annotated[int | None, Query(ge=0, le=600_000, description="How long to wait for that.")] = None,
+) -> float:
+    given = here.settings.wait_ms if wait_ms is None else wait_ms
+    return min(given, here.settings.wait_ms_max) / 1000
+
+
+async def _fresh_enough(
+    here: Here,
+    wait_s: Annotated[float, Depends(_wait_s)],
+    wait_for: Annotated[
+        str | None, Query(max_length=REQUEST_ID_CHARS_MAX, description="Answer only when this request is visible.")
+    ] = None,
+    min_offset: Annotated[
+        str | None,
+        Query(max_length=CHARS_MAX, description="Answer only when the view is there: `stream-partition:offset,…`."),
+    ] = None,
+    kapelle_watermark: Annotated[
+        str | None,
+        Header(max_length=CHARS_MAX, description="Answer only when the view is as far as an answer was that had this."),
+    ] = None,
+) -> Context:
+    """Before a read: wait until the view is as far as the caller needs it to be."""
+    until_s = time.monotonic() + wait_s
+    if wait_for:
+        news = [request_news(wait_for)]
+        if await here.seen(news, lambda connection: outcomes(connection, wait_for) or None, wait_s) is None:
+            raise Unavailable(f"Expected to see request {wait_for!r} within {wait_s:g} s, but it is not visible yet")
+    for text in (min_offset, kapelle_watermark):
+        if text:
+            await reached(here, text, max(until_s - time.monotonic(), 0.0))
+    return here
+
+
+Reader = Annotated[Context, Depends(_fresh_enough)]
+
+
+def _page(
+    first: Annotated[int | None, Query(ge=1, le=LIMIT_MAX, description="So many, after the cursor.")] = None,
+    last: Annotated[int | None, Query(ge=1, le=LIMIT_MAX, description="So many, before the cursor.")] = None,
+    limit: Annotated[int | None, Query(ge=1, le=LIMIT_MAX, description="The same as `first`.")] = None,
+    cursor: Annotated[str | None, Query(max_length=1_000, description="Where a page before this one ended.")] = None,
+) -> Wanted:
+    """Which page of a list."""
+    if last is not None and (first is not None or limit is not None):
+        raise BadRequest("Expected `first` or `last`, but found both")
+    return Wanted(last or first or limit or LIMIT_DEFAULT, cursor or None, backwards=last is not None)
+
+
+Page = Annotated[Wanted, Depends(_page)]

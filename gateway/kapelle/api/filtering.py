@@ -1,0 +1,78 @@
+"""Which instances are asked for, as query parameters say it."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+from fastapi import Depends, Query
+
+from kapelle.api.problems import BadRequest
+from kapelle.schemas.contracts import InstanceStatus
+from kapelle.views.labels import VALUE_CHARS_MAX, initiator_label, param_label, tag_label
+from kapelle.views.queries.browsing import Filters
+
+EACH_MAX: Final = 16  # so many of a kind
+MS_MAX: Final = 2**63 - 1
+LABEL_CHARS_MAX: Final = 2 * VALUE_CHARS_MAX
+
+Status = Annotated[
+    list[InstanceStatus], Query(max_length=EACH_MAX, description="Only those with this status; again for others.")
+]
+Tag = Annotated[
+    list[str], Query(max_length=EACH_MAX, description="Only those with this tag; again for those with all of them.")
+]
+Param = Annotated[
+    list[str],
+    Query(max_length=EACH_MAX, description="Only those of which a parameter has this value: `name=value`."),
+]
+Initiator = Annotated[
+    str | None, Query(max_length=64, description="Only those that were started so: `manual`, `signal`, `time`, …")
+]
+Since = Annotated[str | None, Query(max_length=64, description="Created then or later: ISO 8601 or milliseconds.")]
+Until = Annotated[str | None, Query(max_length=64, description="Created before: ISO 8601 or milliseconds.")]
+
+
+def moment_ms(text: str | None, name: str) -> int | None:
+    """A time as milliseconds since 1970."""
+    if not text:
+        return None
+    if text.isascii() and text.isdigit() and int(text) <= MS_MAX:
+        return int(text)
+    try:
+        found = datetime.fromisoformat(text)
+        return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise BadRequest(f"Expected {name} as ISO 8601 or in milliseconds, but found {text[:80]!r}") from None
+
+
+def _within(since: Since = None, until: Until = None) -> tuple[int | None, int | None]:
+    return moment_ms(since, "since"), moment_ms(until, "until")
+
+
+def _labels(tag: Tag = [], param: Param = [], initiator: Initiator = None) -> tuple[str, ...]:  # noqa: B006 - FastAPI's
+    """What there is least of comes first: it is what the others are looked up for."""
+    found = [_param(one) for one in param] + [tag_label(one) for one in tag]
+    found += [initiator_label(initiator)] if initiator else []
+    long = next((one for one in found if len(one) > LABEL_CHARS_MAX), None)
+    if long is not None:
+        raise BadRequest(f"Expected to look for at most {VALUE_CHARS_MAX} characters, but found {long[:80]!r}…")
+    return tuple(dict.fromkeys(found))
+
+
+def _param(text: str) -> str:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise BadRequest(f"Expected param as name=value, but found {text[:80]!r}")
+    return param_label(name, value)
+
+
+def _filters(
+    within: Annotated[tuple[int | None, int | None], Depends(_within)],
+    labels: Annotated[tuple[str, ...], Depends(_labels)],
+    status: Status = [],  # noqa: B006 - FastAPI's
+) -> Filters:
+    since_ms, until_ms = within
+    statuses = tuple(dict.fromkeys(one.value for one in status))
+    return Filters(statuses=statuses, labels=labels, since_ms=since_ms, until_ms=until_ms)
+
+
+Asked = Annotated[Filters, Depends(_filters)]

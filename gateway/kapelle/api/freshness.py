@@ -1,0 +1,94 @@
+"""How far the view must be before a read is answered, and how far it is: both are written alike.
+
+    workflows.events-0:12,runs.events-1:40      in ?min_offset=, made by hand
+    {"workflows.events-0":12,"runs.events-1":40}      in the header Kapelle-Watermark, as an answer has told it
+
+Every answer tells in Kapelle-Watermark how far the view is: an answer to a write at least as far as its effect. Whoever
+hands that on with a read, be it to another node, sees what was written.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Final
+
+import msgspec
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kapelle.api.context import WATERMARK, Context, watermark_text
+from kapelle.api.problems import BadRequest, Unavailable
+from kapelle.topology.journal import Point
+from kapelle.views.projection.news import ANYTHING
+
+CHARS_MAX: Final = 32_768
+POINTS_MAX: Final = 4_096
+
+_Offsets = dict[str, Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]]
+
+
+def offsets_of(text: str, known: Mapping[Point, int]) -> dict[Point, int]:
+    """The places in the log that a text names. They must be of streams that the view follows."""
+    points = {f"{stream}-{partition}": (stream, partition) for stream, partition in known}
+    named = _as_json(text) if text.lstrip().startswith("{") else _as_pairs(text)
+    unknown = next((name for name in named if name not in points), None)
+    if unknown is not None:
+        raise BadRequest(
+            f"Expected a partition that the view follows, such as {next(iter(points), 'none')}, "
+            f"but found {unknown[:80]!r}"
+        )
+    return {points[name]: offset for name, offset in named.items()}
+
+
+def _as_json(text: str) -> dict[str, int]:
+    try:
+        return msgspec.json.decode(text, type=_Offsets)
+    except msgspec.MsgspecError as error:
+        raise BadRequest(f"Expected offsets as {WATERMARK} tells them, but {error}") from None
+
+
+def _as_pairs(text: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for pair in text.split(",")[:POINTS_MAX]:
+        name, _, offset = pair.strip().rpartition(":")
+        if not name or not (offset.isascii() and offset.isdigit()) or len(offset) > 18:
+            raise BadRequest(f"Expected min_offset as stream-partition:offset, but found {pair[:80]!r}")
+        found[name] = int(offset)
+    return found
+
+
+async def reached(here: Context, text: str, wait_s: float) -> None:
+    """Wait until the view is as far as a text says. If that takes too long, the problem tells how far it is."""
+    wanted = offsets_of(text, here.views.watermark)
+
+    def lacking() -> dict[Point, int]:
+        now = here.views.watermark
+        return {point: offset for point, offset in wanted.items() if now.get(point, 0) < offset}
+
+    if not await here.until([ANYTHING], lambda: not lacking(), wait_s) and (left := lacking()):
+        now = here.views.watermark
+        errors = [
+            f"{s}-{n}: wanted {offset}, but the view is at {now.get((s, n), 0)}" for (s, n), offset in left.items()
+        ]
+        raise Unavailable(f"Expected the view to be that far within {wait_s:g} s, but it is not visible yet", errors)
+
+
+class Marking:
+    """A middleware that tells with every answer how far the view is, where the route has not told it better."""
+
+    def __init__(self, app: ASGIApp, context: Context, *, below: str) -> None:
+        self._app = app
+        self._context = context
+        self._below = f"{below}/"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not scope["path"].startswith(self._below):
+            await self._app(scope, receive, send)
+            return
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                if WATERMARK not in headers:
+                    headers[WATERMARK] = watermark_text(self._context.views.horizon)
+            await send(message)
+
+        await self._app(scope, receive, marked)

@@ -1,0 +1,50 @@
+"""Lets in only those who are known, before anything of their request is read. What they may do, routes say: `needs`."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from kapelle.api.auth import SCHEME, Role, Tokens, is_local
+from kapelle.api.problems import Forbidden, Problem, Unauthorised, problem_response
+
+ROLE: Final = "role"
+
+
+class Guard:
+    """A middleware for all that lies below a path, but for what is open to everyone: paths, and what is below `…/`."""
+
+    def __init__(self, app: ASGIApp, tokens: Tokens | None, *, below: str, open_to_all: frozenset[str]) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._below = f"{below}/"
+        self._open_to_all = open_to_all
+        self._open_below = tuple(path for path in open_to_all if path.endswith("/"))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and self._is_guarded(scope["path"]):
+            try:
+                scope.setdefault("state", {})[ROLE] = self._role(Headers(scope=scope))
+            except Problem as problem:
+                await problem_response(problem)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _is_guarded(self, path: str) -> bool:
+        is_open = path in self._open_to_all or path.startswith(self._open_below)
+        return path.startswith(self._below) and not is_open
+
+    def _role(self, headers: Mapping[str, str]) -> Role:
+        """The role of whoever asks. Without tokens this machine may do everything, and nobody else anything."""
+        if self._tokens is None:
+            if not is_local(headers.get("host"), headers.get("origin")):
+                raise Forbidden("Expected a request of this machine to itself, for there are no tokens")
+            return Role.ADMIN
+        scheme, _, token = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != SCHEME or not token:
+            raise Unauthorised("Expected the header `Authorization: Bearer <token>`, but found none")
+        found = self._tokens.role_of(token.strip())
+        if found is None:
+            raise Unauthorised("Expected a token that is known here, but found another one")
+        return found

@@ -1,0 +1,99 @@
+"""What a node of the API tells of itself: requests by route and status, how long they took, its view, and queues.
+
+How many instances wait and run is counted in the view, not by the engine: an engine that counts would have to be asked
+everywhere, and would count anew after each restart.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kapelle.topology.exposition import histogram, lines_of, now, times, total
+from kapelle.topology.metrics import Times
+from kapelle.views.queries.browsing import counts
+
+REQUESTS: Final = total("api_requests", "Requests that were answered, by method, route and status.")
+SECONDS: Final = times("api_request", "How long requests took by route, waiting included.")
+OPEN: Final = now("api_requests_open", "Requests that are being answered.")
+VIEW_LAG: Final = now("view_lag_records", "Records of the log that the view has not folded yet.")
+INSTANCES: Final = now("instances", "Instances by status: CREATED are queued, IN_PROGRESS run.")
+TASKS: Final = now("tasks_open", "Tasks by type that nobody has finished yet: those that wait, and those in work.")
+ALL: Final = (REQUESTS, SECONDS, OPEN, VIEW_LAG, INSTANCES, TASKS)
+
+OTHER: Final = "other"  # what is no route, or was refused before one was looked for
+WAITING: Final = ("CREATED", "IN_PROGRESS", "PAUSED")
+
+
+class Requests:
+    """Counts requests. All of it happens in the loop of the server."""
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.answered: dict[tuple[str, str, int], int] = {}
+        self.took: dict[str, Times] = {}
+
+    def add(self, method: str, route: str, *, status: int, took_ms: float) -> None:
+        key = method, route, status
+        self.answered[key] = self.answered.get(key, 0) + 1
+        self.took.setdefault(route, Times()).add(took_ms)
+
+    def lines(self) -> Iterator[str]:
+        told = sorted(self.answered.items())
+        labelled = [({"method": m, "route": r, "status": str(s)}, count) for (m, r, s), count in told]
+        yield from lines_of(REQUESTS, labelled)
+        for number, (route, took) in enumerate(sorted(self.took.items())):
+            yield from histogram(SECONDS, {"route": route}, took, is_first=number == 0)
+        yield from lines_of(OPEN, [({}, self.open)])
+
+
+class Measured:
+    """The middleware around all others: it sees what they refuse."""
+
+    def __init__(self, app: ASGIApp, requests: Requests, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._app = app
+        self._requests = requests
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = self._clock(), 500
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        self._requests.open += 1
+        try:
+            await self._app(scope, receive, noted)
+        finally:
+            self._requests.open -= 1
+            took_ms = (self._clock() - began) * 1000
+            self._requests.add(scope["method"], _route(scope), status=status, took_ms=took_ms)
+
+
+def _route(scope: Scope) -> str:
+    """The route as it is documented, below its base: a path would be another one for each workflow."""
+    found: Any = scope.get("route")
+    return str(getattr(found, "path", OTHER))
+
+
+def depths(connection: sqlite3.Connection) -> list[str]:
+    """How many instances wait and run, and how many tasks are open, as the view has it."""
+    found = counts(connection)
+    tasks = connection.execute(
+        "SELECT type, COUNT(*) FROM tasks WHERE is_over = 0 AND type IS NOT NULL GROUP BY type ORDER BY type"
+    ).fetchall()
+    instances = [({"status": status}, found.get(status, 0)) for status in WAITING]
+    return [*lines_of(INSTANCES, instances), *lines_of(TASKS, [({"type": row[0]}, row[1]) for row in tasks])]
+
+
+def view_lines(lag: int | None) -> Iterator[str]:
+    """How far the view is behind; nothing while the log does not say."""
+    yield from lines_of(VIEW_LAG, [] if lag is None else [({}, lag)])

@@ -1,0 +1,182 @@
+"""What is wrong with a request, as RFC 9457 writes it: `application/problem+json`.
+
+    Problem
+    ├── BadRequest 400          it makes no sense: all errors at once
+    ├── Unauthorised 401        no token, or none of ours
+    ├── Forbidden 403           a token whose role may not do it
+    ├── NotFound 404            no such thing
+    ├── TooLarge 413            more than a record can hold
+    ├── Refused 400…422         the engine refused the command, and says why
+    └── Unavailable 503         the log cannot be reached, or the view has stopped
+
+`NotSeen` is no problem: the request is in the log, and the view has not shown yet what came of it.
+"""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from kapelle.schemas import RecordTooLarge, SchemaError
+from kapelle.schemas.contracts import Refusal
+from kapelle.topology.errors import FoldError
+from kapelle.topology.journal import JournalError
+from kapelle.views import BadCursor, ViewFailed
+
+MEDIA_TYPE: Final = "application/problem+json"
+RETRY_AFTER_S: Final = 1
+DETAIL_CHARS_MAX: Final = 2_000
+ERRORS_MAX: Final = 100
+
+STATUS_OF: Final = {
+    Refusal.INVALID: 400,
+    Refusal.NOT_FOUND: 404,
+    Refusal.CONFLICT: 409,
+    Refusal.PRECONDITION_FAILED: 412,
+    Refusal.UNPROCESSABLE: 422,
+    Refusal.OTHER: 400,
+}
+
+
+class Problem(Exception):
+    """An answer that is not what was asked for."""
+
+    status = 500
+
+    def __init__(self, detail: str, errors: Sequence[str] = (), *, request_id: str | None = None) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = list(errors)
+        self.request_id = request_id
+
+
+class BadRequest(Problem):
+    """The request makes no sense."""
+
+    status = 400
+
+
+class Unauthorised(Problem):
+    """Who asks is not known."""
+
+    status = 401
+
+
+class Forbidden(Problem):
+    """Who asks may not."""
+
+    status = 403
+
+
+class NotFound(Problem):
+    """What was asked about is not there."""
+
+    status = 404
+
+
+class TooLarge(Problem):
+    """More than can be taken."""
+
+    status = 413
+
+
+class Unprocessable(Problem):
+    """It cannot be done as things are."""
+
+    status = 422
+
+
+class Unavailable(Problem):
+    """Not now."""
+
+    status = 503
+
+
+class Refused(Problem):
+    """The engine said no."""
+
+    def __init__(self, body: dict[str, Any], request_id: str) -> None:
+        super().__init__(body["message"], body["errors"], request_id=request_id)
+        self.status = STATUS_OF.get(Refusal(body["refusal"]), 400)
+
+
+class NotSeen(Exception):
+    """The request is in the log; what came of it, the view does not know yet."""
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__(request_id)
+        self.request_id = request_id
+
+
+def problem_response(problem: Problem) -> Response:
+    """The answer that tells a problem."""
+    body: dict[str, Any] = {
+        "type": "about:blank",
+        "title": HTTPStatus(problem.status).phrase,
+        "status": problem.status,
+        "detail": problem.detail[:DETAIL_CHARS_MAX],
+        "errors": problem.errors[:ERRORS_MAX],
+        "request_id": problem.request_id,
+    }
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": str(RETRY_AFTER_S)}}.get(problem.status)
+    return Response(msgspec.json.encode(body), problem.status, headers, MEDIA_TYPE)
+
+
+def _of_validation(error: RequestValidationError) -> Problem:
+    errors = [f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()]
+    count = len(errors)
+    return BadRequest(f"Expected a request as documented, but found {count} problem{'s' * (count != 1)}", errors)
+
+
+def _of_http(error: HTTPException) -> Problem:
+    problem = Problem(f"Expected a route of the API, but: {error.detail}")
+    problem.status = error.status_code
+    return problem
+
+
+def problem_of(error: Exception) -> Problem | None:
+    """What an error means for the caller; None if it is a bug of ours."""
+    match error:
+        case Problem():
+            return error
+        case RequestValidationError():
+            return _of_validation(error)
+        case HTTPException():
+            return _of_http(error)
+        case RecordTooLarge():
+            return TooLarge(str(error))
+        case JournalError() | ViewFailed():
+            return Unavailable(str(error))
+        case BadCursor() | SchemaError() | FoldError():
+            return BadRequest(str(error))
+    return None
+
+
+HANDLED: Final = (
+    Problem,
+    RequestValidationError,
+    HTTPException,
+    SchemaError,
+    JournalError,
+    ViewFailed,
+    BadCursor,
+    FoldError,
+)
+
+
+async def handle_problem(request: Request, error: Exception) -> Response:
+    """The answer to a request that went wrong."""
+    found = problem_of(error) or Problem("Something is wrong with the server itself: its log tells what")
+    if found.request_id is None:
+        found.request_id = getattr(request.state, "request_id", None)
+    return problem_response(found)
+
+
+async def handle_not_seen(_request: Request, error: Exception) -> Response:
+    """The answer to a write whose effect is not visible yet."""
+    body = {"request_id": getattr(error, "request_id", None), "status": "ACCEPTED"}
+    return Response(msgspec.json.encode(body), 202, media_type="application/json")

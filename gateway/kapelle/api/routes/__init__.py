@@ -1,0 +1,41 @@
+"""The routes of the API, by noun. `ROUTERS` lists them in the order in which they are looked at."""
+
+from typing import Final
+
+from fastapi import APIRouter
+
+from kapelle.api.routes import (
+    definitions,
+    events,
+    health,
+    hooks,
+    instances,
+    letters,
+    metrics,
+    outputs,
+    properties,
+    runs,
+    signals,
+    sns,
+    steps,
+    tasks,
+    workflows,
+)
+
+ROUTERS: Final[tuple[APIRouter, ...]] = (
+    definitions.router,
+    instances.router,
+    events.router,
+    runs.router,
+    steps.router,
+    workflows.router,
+    properties.router,
+    outputs.router,
+    tasks.router,
+    signals.router,
+    hooks.router,
+    sns.router,
+    letters.router,
+    metrics.router,
+)
+HEALTH: Final = health.router

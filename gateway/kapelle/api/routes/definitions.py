@@ -1,0 +1,157 @@
+"""Pushing and checking definitions, as JSON or as YAML."""
+
+from typing import Any
+
+import anyio.to_thread
+import msgspec
+from fastapi import APIRouter, Request, Response
+
+from kapelle.api.asking import Question, ask
+from kapelle.api.callers import Writer
+from kapelle.api.context import Context, Here, json_response
+from kapelle.api.problems import BadRequest, NotSeen
+from kapelle.api.routes.guards import ADMIN, READS, VIEWER, WRITES
+from kapelle.processors.definitions import DefinitionRefused, parse_push
+from kapelle.processors.routes import WORKFLOW_COMMANDS
+from kapelle.schemas import contracts as c
+from kapelle.views.queries import workflows as queries
+
+router = APIRouter(prefix="/workflows", tags=["workflows"])
+
+JSON_BODY: dict[str, Any] = {
+    "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
+}
+YAML_BODY: dict[str, Any] = {
+    "requestBody": {"required": True, "content": {"application/yaml": {"schema": {"type": "string"}}}}
+}
+
+
+NULL = msgspec.Raw(b"null")
+
+
+class _Workflow(msgspec.Struct):
+    id: str
+
+
+class _Outline(msgspec.Struct):
+    """What must be known of a push to hand it on; all else is the engine's to judge."""
+
+    workflow: _Workflow
+    is_active: bool | None = True
+    properties: msgspec.Raw = NULL
+
+    @property
+    def answers(self) -> frozenset[str]:
+        """The last event of the push: when it is visible, all of it is."""
+        if self.is_active is not False:
+            return frozenset({"VersionActivated"})
+        return frozenset({"VersionPushed" if self.properties == NULL else "PropertiesChanged"})
+
+
+@router.post("", summary="Push a version", dependencies=ADMIN, responses=WRITES, openapi_extra=JSON_BODY)
+async def push(request: Request, here: Here, caller: Writer) -> Response:
+    """Add a version to a workflow, and the workflow itself if it is the first."""
+    return await _push(await _text(request), here, caller)
+
+
+@router.post(
+    "/yaml", summary="Push a version written in YAML", dependencies=ADMIN, responses=WRITES, openapi_extra=YAML_BODY
+)
+async def push_yaml(request: Request, here: Here, caller: Writer) -> Response:
+    """The same, in the YAML form."""
+    return await _push(await _from_yaml(await _text(request)), here, caller)
+
+
+@router.put(
+    "/actions/validate", summary="Check a definition", dependencies=VIEWER, responses=READS, openapi_extra=JSON_BODY
+)
+async def validate(request: Request) -> Response:
+    """Whether a push would be taken, with all that is wrong if not. Nothing is pushed."""
+    return await _validated(await _text(request))
+
+
+@router.put(
+    "/actions/validate/yaml",
+    summary="Check a definition written in YAML",
+    dependencies=VIEWER,
+    responses=READS,
+    openapi_extra=YAML_BODY,
+)
+async def validate_yaml(request: Request) -> Response:
+    """The same, in the YAML form."""
+    return await _validated(await _from_yaml(await _text(request)))
+
+
+async def _text(request: Request) -> str:
+    try:
+        return (await request.body()).decode()
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"Expected a definition as UTF-8, but {error}") from None
+
+
+async def _from_yaml(text: str) -> str:
+    from kapelle.processors.definitions.yaml_form import yaml_push  # noqa: PLC0415 - PyYAML is slow to import
+
+    try:
+        return await anyio.to_thread.run_sync(yaml_push, text)
+    except DefinitionRefused as refused:
+        raise _bad_definition(refused) from None
+
+
+async def _validated(text: str) -> Response:
+    try:
+        await anyio.to_thread.run_sync(parse_push, text)
+    except DefinitionRefused as refused:
+        raise _bad_definition(refused) from None
+    return json_response({"valid": True})
+
+
+def _bad_definition(refused: DefinitionRefused) -> BadRequest:
+    errors = [str(problem) for problem in refused.problems]
+    count = len(errors)
+    return BadRequest(f"Expected a definition that can be run, but found {count} problem{'s' * (count != 1)}", errors)
+
+
+async def _push(text: str, here: Context, caller: Writer) -> Response:
+    outline = await _outline(text)
+    workflow_id = outline.workflow.id
+    question = Question(
+        WORKFLOW_COMMANDS,
+        workflow_id,
+        c.PushVersion(caller.request_id, caller.user, text),
+        workflow_id,
+        outline.answers,
+    )
+    outcome = await ask(here, caller, question)
+    version = outcome.body.get("version") or await here.read(_version_pushed, workflow_id, caller.request_id)
+    record = await here.read(queries.definition, workflow_id, str(version))
+    if record is None:
+        raise NotSeen(caller.request_id)
+    about = {
+        "request_id": caller.request_id,
+        "status": "DUPLICATED" if outcome.kind == "CommandSettled" else "CREATED",
+        "workflow_id": workflow_id,
+        "workflow_version_id": version,
+    }
+    return json_response({**about, **record})
+
+
+def _version_pushed(connection: Any, workflow_id: str, request_id: str) -> int | None:
+    row = connection.execute(
+        "SELECT body FROM requests WHERE request_id = ? AND workflow_id = ? AND kind = 'VersionPushed'",
+        (request_id, workflow_id),
+    ).fetchone()
+    found: int | None = None if row is None else msgspec.json.decode(row["body"])["version"]
+    return found
+
+
+async def _outline(text: str) -> _Outline:
+    """Where to send a push. If it does not even tell that, all that is wrong with it is told here."""
+    try:
+        outline = msgspec.json.decode(text, type=_Outline)
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+        outline = None
+    if outline is None or not 0 < len(outline.workflow.id) <= 256:
+        await _validated(text)
+        raise BadRequest("Expected a definition with workflow.id, but found none")
+    return outline

@@ -1,0 +1,92 @@
+"""Events: the history of an instance, and what happens from now on as server-sent events."""
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+import anyio.to_thread
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from kapelle.api.callers import INT_MAX, InstanceAt, Reader
+from kapelle.api.context import WATERMARK, json_response
+from kapelle.api.events import TYPES, Tails, Which, event_record, history
+from kapelle.api.problems import BadRequest
+from kapelle.api.routes.guards import READS, VIEWER
+from kapelle.api.routes.instances import no_instance
+from kapelle.views.queries import histories, instances
+
+router = APIRouter(tags=["events"])
+
+EVENT_STREAM: Final = "text/event-stream"
+EACH_MAX: Final = 64
+
+
+class From(StrEnum):
+    """Where a tail begins that has not begun before."""
+
+    LATEST = "latest"
+    EARLIEST = "earliest"
+
+
+Types = Annotated[
+    list[str], Query(alias="type", max_length=EACH_MAX, description="Only events of this type; again for others.")
+]
+WorkflowIds = Annotated[
+    list[str], Query(alias="workflow_id", max_length=EACH_MAX, description="Only those of this workflow; and others.")
+]
+OneInstance = Annotated[int | None, Query(ge=1, le=INT_MAX, description="Only those of an instance of this number.")]
+
+
+def _which(types: Types = [], workflow_ids: WorkflowIds = [], instance_id: OneInstance = None) -> Which:  # noqa: B006 - FastAPI's
+    unknown = next((one for one in types if one not in TYPES), None)
+    if unknown is not None:
+        raise BadRequest(f"Expected a type of events ({', '.join(TYPES)}), but found {unknown[:80]!r}")
+    return Which(frozenset(types), frozenset(workflow_ids), instance_id)
+
+
+@router.get(
+    "/workflows/{workflow_id}/instances/{instance_id}/events",
+    summary="The events of an instance",
+    dependencies=VIEWER,
+    responses=READS,
+)
+async def get_history(here: Reader, at: InstanceAt) -> Response:
+    """What the log holds of an instance, in order: each event as it was written, with its partition and offset."""
+    mark = here.watermark()
+    if await here.read(instances.run, *at) is None:
+        raise no_instance(*at)
+    places = await here.read(histories.places, *at)
+    entries = await anyio.to_thread.run_sync(history, here.journal, places)
+    body = {
+        "workflow_id": at[0],
+        "workflow_instance_id": at[1],
+        "is_cut": len(places) == histories.PLACES_MAX,
+        "elements": [event_record(entry) for entry in entries],
+    }
+    return json_response(body, headers={WATERMARK: mark})
+
+
+@router.get(
+    "/events",
+    summary="Tail events",
+    dependencies=VIEWER,
+    responses={**READS, 200: {"description": "Events, as they happen.", "content": {EVENT_STREAM: {}}}},
+    response_class=StreamingResponse,
+)
+async def tail(
+    request: Request,
+    which: Annotated[Which, Depends(_which)],
+    begin: Annotated[
+        From, Query(alias="from", description="Where to begin: with what comes now, or with all.")
+    ] = From.LATEST,
+    last_event_id: Annotated[str | None, Header(max_length=8_192, description="Go on after this event.")] = None,
+    wait_ms: Annotated[
+        int | None,
+        Query(ge=0, le=INT_MAX, description="End when all is told, and nothing more has come for so long; else never."),
+    ] = None,
+) -> Response:
+    """Events of workflows, runs, signals and triggers as server-sent events. The id of each says where to go on."""
+    tails: Tails = request.app.state.tails
+    where = await tails.begin(last_event_id, from_start=begin is From.EARLIEST)
+    blocks = tails.blocks(which, where, None if wait_ms is None else wait_ms / 1000)
+    return StreamingResponse(blocks, media_type=EVENT_STREAM, headers={"Cache-Control": "no-store"})

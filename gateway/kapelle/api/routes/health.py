@@ -1,0 +1,63 @@
+"""Whether all is well, and whether requests should come here. Needs no token, and tells nothing that needs one."""
+
+import asyncio
+from importlib.metadata import version
+from typing import Any, Final
+
+from fastapi import APIRouter, Response
+
+from kapelle.api.context import Context, Here, json_response
+from kapelle.topology.errors import TopologyError
+
+router = APIRouter(tags=["health"])
+
+LAG_WAIT_S: Final = 0.5  # whoever asks has little patience, and the log may be away
+READY_LAG_RECORDS: Final = 10_000  # a view folds so many within a second
+
+
+@router.get("/health", summary="Whether all is well")
+async def health(here: Here) -> Response:
+    """200 while the engine (if it is in this process) and the view go on; 503 with what has failed: start it anew."""
+    failed = _failure(here)
+    return _answer(here, failed, None if failed else await lag_of(here), well="ok", ill="failed")
+
+
+@router.get("/ready", summary="Whether requests should come here")
+async def ready(here: Here) -> Response:
+    """200 while the log answers and the view is close to its end; 503 with what is to be waited for."""
+    reason, lag = _failure(here), None
+    if not reason:
+        lag = await lag_of(here)
+        if lag is None:
+            reason = "Expected the log to answer, but it does not"
+        elif lag > READY_LAG_RECORDS:
+            reason = f"Expected the view to be within {READY_LAG_RECORDS:,} records of the log, but {lag:,} are left"
+    return _answer(here, reason, lag, well="ready", ill="not ready")
+
+
+async def lag_of(here: Context) -> int | None:
+    """How far the view is behind; None if the log does not say at once."""
+    asking = asyncio.ensure_future(here.lag())
+    asking.add_done_callback(lambda done: done.cancelled() or done.exception())  # nobody may be left to hear of it
+    done, _ = await asyncio.wait({asking}, timeout=LAG_WAIT_S)
+    try:
+        return asking.result() if done else None
+    except TopologyError:
+        return None
+
+
+def _failure(here: Context) -> str:
+    failed = here.journal.failure or here.views.failure
+    return f"{type(failed).__name__}: {failed}" if failed else ""
+
+
+def _answer(here: Context, reason: str, lag: int | None, *, well: str, ill: str) -> Response:
+    body: dict[str, Any] = {
+        "status": ill if reason else well,
+        "version": version("kapelle"),
+        "mode": here.journal.mode.value,
+        "views": {"lag": lag},
+    }
+    if reason:
+        body["detail"] = reason
+    return json_response(body, 503 if reason else 200)

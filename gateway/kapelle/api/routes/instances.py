@@ -1,0 +1,143 @@
+"""Instances: what there is of them. What can be done to them is in `runs`."""
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Response
+from msgspec import structs
+
+from kapelle.api.callers import InstanceAt, InstanceId, Page, Reader, RunSelector, WorkflowId, number_of
+from kapelle.api.context import WATERMARK, Context, json_response
+from kapelle.api.filtering import Asked
+from kapelle.api.problems import NotFound
+from kapelle.api.routes.guards import READS, VIEWER
+from kapelle.api.routes.workflows import no_workflow
+from kapelle.processors.runs.states import INSTANCE_ACTIONS, STEP_ACTIONS
+from kapelle.views.queries import aggregating, browsing, workflows
+from kapelle.views.queries import instances as queries
+
+router = APIRouter(prefix="/workflows", tags=["instances"])
+
+MATRIX_DEFAULT: Final = 20
+MATRIX_MAX: Final = 100
+
+Aggregated = Annotated[bool, Query(description="With the state of each step after all runs up to this one.")]
+Enriched = Annotated[bool, Query(description="With how far the run is: its steps and all leaves by status.")]
+OneWorkflow = Annotated[str | None, Query(max_length=256, description="Only those of this workflow.")]
+
+
+def no_instance(workflow_id: str, instance_id: int, run_id: int | None = None) -> NotFound:
+    """There is none of this number."""
+    what = f"instance {workflow_id}/{instance_id}"
+    return NotFound(f"Expected {what if run_id is None else f'run {run_id} of {what}'} to exist, but it does not")
+
+
+@router.get("/instances/action-map", summary="What may be done to instances", dependencies=VIEWER, responses=READS)
+async def instance_actions() -> Response:
+    """For each status of an instance the actions that it allows."""
+    return json_response({status.value: sorted(actions) for status, actions in INSTANCE_ACTIONS.items()})
+
+
+@router.get("/steps/instances/action-map", summary="What may be done to steps", dependencies=VIEWER, responses=READS)
+async def step_actions() -> Response:
+    """For each status of a step the actions that it allows."""
+    return json_response({status.value: sorted(actions) for status, actions in STEP_ACTIONS.items()})
+
+
+@router.get("/instances", summary="List instances of all workflows", dependencies=VIEWER, responses=READS)
+async def list_all(here: Reader, page: Page, asked: Asked, workflow_id: OneWorkflow = None) -> Response:
+    """The latest runs of instances, the one created last first."""
+    mark = here.watermark()
+    found = await here.read(browsing.browse, page, structs.replace(asked, workflow_id=workflow_id))
+    return json_response(found, headers={WATERMARK: mark})
+
+
+@router.get("/instances/counts", summary="Count instances", dependencies=VIEWER, responses=READS)
+async def count_all(here: Reader, workflow_id: OneWorkflow = None) -> Response:
+    """How many instances have which status, of one workflow or of all."""
+    mark = here.watermark()
+    found = await here.read(browsing.counts, workflow_id)
+    return json_response({"total_count": sum(found.values()), "counts": found}, headers={WATERMARK: mark})
+
+
+@router.get("/{workflow_id}/instances", summary="List instances", dependencies=VIEWER, responses=READS)
+async def list_instances(
+    here: Reader, workflow_id: WorkflowId, page: Page, asked: Asked, *, aggregated: Aggregated = False
+) -> Response:
+    """The latest runs of the instances of a workflow, the one created last first."""
+    mark = here.watermark()
+    if await here.read(workflows.workflow, workflow_id) is None:
+        raise no_workflow(workflow_id)
+    found = await here.read(browsing.browse, page, structs.replace(asked, workflow_id=workflow_id))
+    if aggregated:
+        found["elements"] = await here.read(aggregating.told_more, found["elements"], aggregated=True, enriched=False)
+    return json_response(found, headers={WATERMARK: mark})
+
+
+@router.get("/{workflow_id}/matrix", summary="Instances and their steps", dependencies=VIEWER, responses=READS)
+async def get_matrix(
+    here: Reader,
+    workflow_id: WorkflowId,
+    limit: Annotated[int, Query(ge=1, le=MATRIX_MAX, description="The last so many instances.")] = MATRIX_DEFAULT,
+) -> Response:
+    """The state of each step of the last instances of a workflow, after all their runs: one row for each instance."""
+    mark = here.watermark()
+    if await here.read(workflows.workflow, workflow_id) is None:
+        raise no_workflow(workflow_id)
+    found = await here.read(aggregating.matrix, workflow_id, limit)
+    return json_response(found, headers={WATERMARK: mark})
+
+
+@router.get("/{workflow_id}/instances/{instance_id}", summary="Get an instance", dependencies=VIEWER, responses=READS)
+async def get_instance(
+    here: Reader, at: InstanceAt, *, aggregated: Aggregated = False, enriched: Enriched = False
+) -> Response:
+    """The latest run of an instance."""
+    return await _one_run(here, at, None, aggregated=aggregated, enriched=enriched)
+
+
+async def _one_run(
+    here: Context, at: tuple[str, int], run_id: int | None, *, aggregated: bool, enriched: bool
+) -> Response:
+    mark = here.watermark()
+    found = await here.read(queries.run, *at, run_id)
+    if found is None:
+        raise no_instance(*at, run_id)
+    if aggregated or enriched:
+        (found,) = await here.read(aggregating.told_more, [found], aggregated=aggregated, enriched=enriched)
+    return json_response(found, headers={WATERMARK: mark})
+
+
+@router.get("/{workflow_id}/instances/{instance_id}/runs", summary="List runs", dependencies=VIEWER, responses=READS)
+async def list_runs(here: Reader, workflow_id: WorkflowId, instance_id: InstanceId, page: Page) -> Response:
+    """The runs of an instance, the latest first."""
+    mark = here.watermark()
+    if await here.read(queries.run, workflow_id, instance_id) is None:
+        raise no_instance(workflow_id, instance_id)
+    found = await here.read(queries.runs, workflow_id, instance_id, page)
+    return json_response(found, headers={WATERMARK: mark})
+
+
+@router.get(
+    "/{workflow_id}/instances/{instance_id}/runs/{run_id}", summary="Get a run", dependencies=VIEWER, responses=READS
+)
+async def get_run(
+    here: Reader, at: InstanceAt, run_id: RunSelector, *, aggregated: Aggregated = False, enriched: Enriched = False
+) -> Response:
+    """One run of an instance."""
+    return await _one_run(here, at, number_of(run_id, "run"), aggregated=aggregated, enriched=enriched)
+
+
+@router.get(
+    "/{workflow_id}/instances/{instance_id}/timeline",
+    summary="What happened to an instance",
+    dependencies=VIEWER,
+    responses=READS,
+)
+async def get_timeline(here: Reader, workflow_id: WorkflowId, instance_id: InstanceId) -> Response:
+    """States, actions and messages of the instance and its steps, in order."""
+    mark = here.watermark()
+    if await here.read(queries.run, workflow_id, instance_id) is None:
+        raise no_instance(workflow_id, instance_id)
+    entries = await here.read(queries.timeline, workflow_id, instance_id)
+    body = {"workflow_id": workflow_id, "workflow_instance_id": instance_id, "elements": entries}
+    return json_response(body, headers={WATERMARK: mark})

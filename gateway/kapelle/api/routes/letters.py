@@ -1,0 +1,76 @@
+"""Dead letters of an embedded log: looking at them, and publishing their records again."""
+
+import asyncio
+from typing import Annotated, Any, Final
+
+import anyio.to_thread
+from fastapi import APIRouter, Path, Query, Response
+
+from kapelle.api.context import Context, Here, json_response
+from kapelle.api.problems import NotFound, Unprocessable
+from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
+from kapelle.topology.embedded.errors import UnknownPlace
+from kapelle.topology.embedded.letters import EmbeddedLetters
+from kapelle.topology.journal import EmbeddedJournal
+from kapelle.topology.letters import NotRedrivable
+
+router = APIRouter(tags=["dead letters"])
+
+COUNT: Final = 20
+COUNT_MAX: Final = 1_000
+OFFSET_MAX: Final = 2**63 - 1
+
+Offset = Annotated[int, Path(ge=0, le=OFFSET_MAX, description="Where the letter stands, as the list shows it.")]
+REDRIVES: Final[dict[int | str, dict[str, Any]]] = {status: WRITES[status] for status in (400, 401, 403, 404, 422, 503)}
+
+
+def letters_of(here: Context) -> EmbeddedLetters:
+    """The letters of the log, if it is one of this process."""
+    if not isinstance(here.journal, EmbeddedJournal):
+        raise Unprocessable("Expected an embedded log, but this is Kafka: use `kapelle dlq` with --bootstrap-servers")
+    return here.journal.letters
+
+
+def _missing(offset: int) -> NotFound:
+    return NotFound(f"Expected a dead letter at offset {offset}, but there is none")
+
+
+@router.get("/dead-letters", summary="List dead letters", dependencies=VIEWER, responses=READS | {422: WRITES[422]})
+async def list_letters(
+    here: Here,
+    count: Annotated[int, Query(ge=1, le=COUNT_MAX, description="The last so many.")] = COUNT,
+) -> Response:
+    """The last records that were put aside, oldest first: what failed, at which stage, why, and where they stand."""
+    letters = letters_of(here)
+    return json_response({"elements": await anyio.to_thread.run_sync(letters.last, count)})
+
+
+@router.get(
+    "/dead-letters/{offset}", summary="Get a dead letter", dependencies=VIEWER, responses=READS | {422: WRITES[422]}
+)
+async def get_letter(here: Here, offset: Offset) -> Response:
+    """One letter, by its offset."""
+    found = await anyio.to_thread.run_sync(letters_of(here).get, offset)
+    if found is None:
+        raise _missing(offset)
+    return json_response(found)
+
+
+@router.post(
+    "/dead-letters/{offset}/actions/redrive",
+    summary="Publish a record again",
+    dependencies=OPERATOR,
+    responses=REDRIVES,
+)
+async def redrive(here: Here, offset: Offset) -> Response:
+    """Publish the record of a letter again, where it stood, with its key and headers. Twice publishes it twice."""
+    try:
+        found = await anyio.to_thread.run_sync(letters_of(here).redrive, offset)
+    except (NotRedrivable, UnknownPlace) as error:
+        raise Unprocessable(str(error)) from None
+    if found is None:
+        raise _missing(offset)
+    record, answer = found
+    at = await asyncio.wrap_future(answer)
+    where = {"topic": record.topic, "partition": record.partition, "offset": at.offset}
+    return json_response({"letter": offset, **where, "redriven": record.count})

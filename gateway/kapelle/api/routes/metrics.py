@@ -1,0 +1,27 @@
+"""What Prometheus asks for."""
+
+from typing import Any, Final
+
+from fastapi import APIRouter, Request, Response
+
+from kapelle.api.context import Here
+from kapelle.api.measuring import Requests, depths, view_lines
+from kapelle.api.routes.guards import READS, VIEWER
+from kapelle.api.routes.health import lag_of
+from kapelle.topology.exposition import CONTENT_TYPE, member_exposition
+from kapelle.topology.journal import EmbeddedJournal
+
+router = APIRouter(tags=["health"])
+
+REFUSALS: Final[dict[int | str, dict[str, Any]]] = {status: READS[status] for status in (401, 403, 503)}
+
+
+@router.get("/metrics", summary="Metrics", dependencies=VIEWER, responses=REFUSALS, response_class=Response)
+async def metrics(here: Here, request: Request) -> Response:
+    """Metrics of this node in Prometheus' text format; with an embedded log, those of the engine too."""
+    requests: Requests = request.app.state.requests
+    lines = [*requests.lines(), *view_lines(await lag_of(here)), *await here.read(depths)]
+    text = "\n".join(lines) + "\n"
+    if isinstance(here.journal, EmbeddedJournal):
+        text += member_exposition(here.journal.counters)
+    return Response(text, media_type=CONTENT_TYPE)

@@ -1,0 +1,58 @@
+"""What can be changed of a workflow without a new version."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Request, Response
+
+from kapelle.api.asking import members_of
+from kapelle.api.callers import Reader, WorkflowId, Writer
+from kapelle.api.context import WATERMARK, Here, json_response
+from kapelle.api.routes.guards import ADMIN, READS, VIEWER, WRITES
+from kapelle.api.routes.workflows import no_workflow, tell
+from kapelle.schemas import contracts as c
+from kapelle.views.queries import workflows as queries
+
+router = APIRouter(prefix="/workflows/{workflow_id}", tags=["properties"])
+
+OBJECT: Final[dict[str, Any]] = {
+    "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
+}
+TagName = Annotated[str, Path(min_length=1, max_length=256)]
+
+
+@router.post("/properties", summary="Change properties", dependencies=ADMIN, responses=WRITES, openapi_extra=OBJECT)
+async def change_properties(request: Request, here: Here, caller: Writer, workflow_id: WorkflowId) -> Response:
+    """Change properties, or reset some. What is absent stays."""
+    await members_of(request)
+    text = (await request.body()).decode()
+    command = c.ChangeProperties(caller.request_id, caller.user, text)
+    answer = await tell(here, caller, workflow_id, command, "PropertiesChanged")
+    answer["properties_snapshot"] = await here.read(queries.properties, workflow_id)
+    return json_response(answer)
+
+
+@router.post("/properties/tag", summary="Add a tag", dependencies=ADMIN, responses=WRITES, openapi_extra=OBJECT)
+async def add_tag(request: Request, here: Here, caller: Writer, workflow_id: WorkflowId) -> Response:
+    """Add a tag, or replace the one of its name."""
+    await members_of(request)
+    command = c.TagWorkflow(caller.request_id, caller.user, (await request.body()).decode())
+    answer = await tell(here, caller, workflow_id, command, "PropertiesChanged")
+    return json_response(answer)
+
+
+@router.delete("/properties/tag/{name}", summary="Remove a tag", dependencies=ADMIN, responses=WRITES)
+async def remove_tag(here: Here, caller: Writer, workflow_id: WorkflowId, name: TagName) -> Response:
+    """Remove the tag of this name."""
+    command = c.UntagWorkflow(caller.request_id, caller.user, name)
+    answer = await tell(here, caller, workflow_id, command, "PropertiesChanged")
+    return json_response(answer)
+
+
+@router.get("/properties-snapshot/latest", summary="Get the properties", dependencies=VIEWER, responses=READS)
+async def get_properties(here: Reader, workflow_id: WorkflowId) -> Response:
+    """The properties as they are now."""
+    mark = here.watermark()
+    found = await here.read(queries.properties, workflow_id)
+    if found is None:
+        raise no_workflow(workflow_id)
+    return json_response(found, headers={WATERMARK: mark})

@@ -1,0 +1,180 @@
+"""Signals: announcing them, why something came of one or did not, and where it came from. Names may hold slashes."""
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query, Response
+
+from kapelle.api.announcements import REQUEST_BODY, Announced
+from kapelle.api.asking import Question, ask
+from kapelle.api.callers import InstanceAt, Page, Reader, RunSelector, WorkflowId, Writer, number_of
+from kapelle.api.context import WATERMARK, Context, Here, json_response
+from kapelle.api.problems import NotFound
+from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
+from kapelle.api.routes.instances import no_instance
+from kapelle.api.routes.workflows import no_workflow
+from kapelle.processors.routes import SIGNALS
+from kapelle.processors.signals.bounds import NAME_CHARS_MAX
+from kapelle.views.projection.signals import announcer
+from kapelle.views.queries import explaining, instances, lineage, triggers, workflows
+from kapelle.views.queries import signals as queries
+from kapelle.views.queries.lineage import DEPTH_MAX, Direction
+from kapelle.views.queries.requests import Outcome
+
+router = APIRouter(tags=["signals"])
+
+STATUSES: Final = {"SignalAccepted": "ACCEPTED", "SignalDuplicated": "DUPLICATED", "SignalTooLate": "TOO_LATE"}
+ONE: Final = "/signals/{name:path}/instances/{sequence}"
+
+Name = Annotated[str, Path(min_length=1, max_length=NAME_CHARS_MAX, description="The name of a signal.")]
+Way = Annotated[Direction, Query(description="To what came of it, to where it came from, or both.")]
+Depth = Annotated[int, Query(ge=1, le=DEPTH_MAX, description="How many edges away at most.")]
+
+
+def no_signal(name: str, sequence: int | None) -> NotFound:
+    """There is none of this name and number."""
+    what = f"a signal {name!r}" if sequence is None else f"signal {sequence} of {name!r}"
+    return NotFound(f"Expected {what} to exist, but it does not")
+
+
+@router.post(
+    "/signals", summary="Announce a signal", dependencies=OPERATOR, responses=WRITES, openapi_extra=REQUEST_BODY
+)
+async def announce(here: Here, caller: Writer, said: Announced) -> Response:
+    """Say that something has happened. The same id under the same name is the same signal, and counts once.
+
+    A CloudEvent does so too: its type is the name, its source and id are the id, and its data holds the parameters.
+    """
+    question = Question(SIGNALS, said.name, said, announcer(said.name), frozenset(STATUSES))
+    outcome = await ask(here, caller, question)
+    return json_response({"name": said.name, **_answer(outcome), "request_id": caller.request_id})
+
+
+def _answer(outcome: Outcome) -> dict[str, Any]:
+    told = outcome.body
+    first = told.get("first_sequence")
+    more = {
+        "duplicate_of": first,
+        "happened_time": told.get("happened_at_ms"),
+        "floor_time": told.get("floor_at_ms"),
+    }
+    return {
+        "signal_id": told["signal_id"],
+        "sequence": told.get("sequence", first),
+        "status": STATUSES[outcome.kind],
+        **{name: value for name, value in more.items() if value is not None},
+    }
+
+
+@router.get("/signals", summary="List names of signals", dependencies=VIEWER, responses=READS)
+async def list_names(
+    here: Reader,
+    page: Page,
+    prefix: Annotated[str, Query(max_length=NAME_CHARS_MAX, description="What they begin with.")] = "",
+) -> Response:
+    """All names, with how many signals each has had, and how many triggers and steps want to hear of it."""
+    mark = here.watermark()
+    return json_response(await here.read(queries.names, page, prefix), headers={WATERMARK: mark})
+
+
+@router.get("/signals/{name:path}/instances", summary="List signals", dependencies=VIEWER, responses=READS)
+async def list_signals(here: Reader, name: Name, page: Page) -> Response:
+    """The signals of a name, the latest first."""
+    mark = here.watermark()
+    await _known(here, name)
+    return json_response(await here.read(queries.of_name, name, page), headers={WATERMARK: mark})
+
+
+@router.get("/signals/{name:path}/refused", summary="List announcements in vain", dependencies=VIEWER, responses=READS)
+async def list_refused(
+    here: Reader,
+    name: Name,
+    page: Page,
+    signal_id: Annotated[str | None, Query(max_length=1_024, description="Only those of this id.")] = None,
+) -> Response:
+    """Repetitions and what came too late, the latest first."""
+    mark = here.watermark()
+    await _known(here, name)
+    return json_response(await here.read(queries.refused, name, page, signal_id), headers={WATERMARK: mark})
+
+
+async def _known(here: Context, name: str) -> None:
+    if not await here.read(queries.is_known, name):
+        raise no_signal(name, None)
+
+
+@router.get(ONE, summary="Get a signal", dependencies=VIEWER, responses=READS)
+async def get_signal(here: Reader, name: Name, sequence: RunSelector) -> Response:
+    """One signal, by its number or as the latest."""
+    mark, number = here.watermark(), number_of(sequence, "signal")
+    found = await here.read(queries.signal, name, number)
+    if found is None:
+        raise no_signal(name, number)
+    return json_response(found, headers={WATERMARK: mark})
+
+
+@router.get(f"{ONE}/explain", summary="What came of a signal, and why", dependencies=VIEWER, responses=READS)
+async def explain_signal(here: Reader, name: Name, sequence: RunSelector) -> Response:
+    """The verdict of each trigger and step that wanted to hear of its name when it came."""
+    mark, number = here.watermark(), number_of(sequence, "signal")
+    found = await here.read(explaining.explained, name, number)
+    if found is None:
+        raise no_signal(name, number)
+    return json_response(found, headers={WATERMARK: mark})
+
+
+@router.get(f"{ONE}/lineage", summary="Lineage of a signal", dependencies=VIEWER, responses=READS)
+async def signal_lineage(
+    here: Reader, name: Name, sequence: RunSelector, direction: Way = Direction.BOTH, depth: Depth = DEPTH_MAX
+) -> Response:
+    """Instances that it started or that waited for it, what those published, and so on; and where it came from."""
+    mark, number = here.watermark(), number_of(sequence, "signal")
+    found = await here.read(queries.signal, name, number)
+    if found is None:
+        raise no_signal(name, number)
+    graph = await here.read(lineage.of_signal, (name, found["sequence"]), direction, depth)
+    return json_response(graph, headers={WATERMARK: mark})
+
+
+@router.get(
+    "/workflows/{workflow_id}/instances/{instance_id}/lineage",
+    summary="Lineage of an instance",
+    dependencies=VIEWER,
+    responses=READS,
+)
+async def instance_lineage(
+    here: Reader, at: InstanceAt, direction: Way = Direction.BOTH, depth: Depth = DEPTH_MAX
+) -> Response:
+    """The signals that started it or that it waited for, those that it published, and so on."""
+    mark = here.watermark()
+    if await here.read(instances.run, *at) is None:
+        raise no_instance(*at)
+    return json_response(await here.read(lineage.of_instance, at, direction, depth), headers={WATERMARK: mark})
+
+
+# Triggers -------------------------------------------------------------------------------------------------------------
+
+
+@router.get("/workflows/{workflow_id}/triggers", summary="List triggers", dependencies=VIEWER, responses=READS)
+async def list_triggers(
+    here: Reader,
+    workflow_id: WorkflowId,
+    with_disarmed: Annotated[bool, Query(description="Those of the past, too.")] = False,
+) -> Response:
+    """The signal triggers that are armed: what they want, and which signals wait for which partners."""
+    mark = here.watermark()
+    if await here.read(workflows.workflow, workflow_id) is None:
+        raise no_workflow(workflow_id)
+    found = await here.read(triggers.listed, workflow_id, with_disarmed=with_disarmed)
+    return json_response({"workflow_id": workflow_id, "triggers": found}, headers={WATERMARK: mark})
+
+
+@router.get(
+    "/workflows/{workflow_id}/triggers/explain", summary="Why it did not start", dependencies=VIEWER, responses=READS
+)
+async def explain_triggers(here: Reader, workflow_id: WorkflowId) -> Response:
+    """For each trigger the latest signals of its names, what it made of them, and what is missing."""
+    mark = here.watermark()
+    found = await here.read(triggers.explained, workflow_id)
+    if found is None:
+        raise no_workflow(workflow_id)
+    return json_response(found, headers={WATERMARK: mark})

@@ -1,0 +1,123 @@
+"""Steps: what there is of them, and what can be done to one."""
+
+import msgspec
+from fastapi import APIRouter, Request, Response
+
+from kapelle.api.asking import members_of, text_of
+from kapelle.api.bodies import ActionBody, StepRestartBody
+from kapelle.api.callers import InstanceAt, Reader, RunSelector, StepAction, StepAt, Writer, number_of
+from kapelle.api.context import WATERMARK, Context, Here, json_response
+from kapelle.api.problems import NotFound
+from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
+from kapelle.api.routes.instances import no_instance
+from kapelle.api.routes.runs import ask_run
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import Action, RestartPolicy
+from kapelle.views.queries import instances
+from kapelle.views.queries import steps as queries
+
+router = APIRouter(prefix="/workflows/{workflow_id}/instances/{instance_id}", tags=["steps"])
+
+
+def no_step(workflow_id: str, instance_id: int, step_id: str) -> NotFound:
+    """The step has no such attempt, or was not created."""
+    return NotFound(
+        f"Expected such an attempt of step {step_id!r} of instance {workflow_id}/{instance_id} to exist, "
+        "but it does not"
+    )
+
+
+async def _listed(here: Context, at: tuple[str, int], run_id: int | None) -> Response:
+    mark = here.watermark()
+    if await here.read(instances.run, *at, run_id) is None:
+        raise no_instance(*at, run_id)
+    return json_response(await here.read(queries.latest_of_each, *at, run_id), headers={WATERMARK: mark})
+
+
+@router.get("/steps", summary="List steps", dependencies=VIEWER, responses=READS)
+async def list_steps(here: Reader, at: InstanceAt) -> Response:
+    """The latest attempt of each step that was created, over all runs."""
+    return await _listed(here, at, None)
+
+
+@router.get("/runs/{run_id}/steps", summary="List steps of a run", dependencies=VIEWER, responses=READS)
+async def list_steps_of_run(here: Reader, at: InstanceAt, run_id: RunSelector) -> Response:
+    """The latest attempt of each step that was created in a run."""
+    number = number_of(run_id, "run")
+    return await _listed(here, at, await _latest(here, at) if number is None else number)
+
+
+async def _latest(here: Context, at: tuple[str, int]) -> int | None:
+    found = await here.read(instances.status_of, *at)
+    return None if found is None else found[0]
+
+
+@router.get("/steps/{step_id}", summary="Get a step", dependencies=VIEWER, responses=READS)
+async def get_step(here: Reader, at: StepAt) -> Response:
+    """The latest attempt of a step, over all runs."""
+    return await _shown(here, at)
+
+
+@router.get(
+    "/runs/{run_id}/steps/{step_id}/attempts/{attempt}",
+    summary="Get an attempt",
+    dependencies=VIEWER,
+    responses=READS,
+)
+async def get_attempt(here: Reader, at: StepAt, run_id: RunSelector, attempt: RunSelector) -> Response:
+    """One attempt of a step in one run."""
+    number = number_of(run_id, "run")
+    return await _shown(
+        here, at, await _latest(here, at[:2]) if number is None else number, number_of(attempt, "attempt")
+    )
+
+
+async def _shown(
+    here: Context, at: tuple[str, int, str], run_id: int | None = None, attempt: int | None = None
+) -> Response:
+    mark = here.watermark()
+    found = await here.read(queries.attempt, at, run_id, attempt)
+    if found is None or await here.read(instances.run, *at[:2]) is None:
+        raise no_step(*at)
+    return json_response(found, headers={WATERMARK: mark})
+
+
+# What can be done ----------------------------------------------------------------------------------------------------
+
+
+@router.post("/steps/{step_id}/actions/restart", summary="Restart a step", dependencies=OPERATOR, responses=WRITES)
+async def restart_step(
+    request: Request, here: Here, caller: Writer, at: StepAt, body: StepRestartBody | None = None
+) -> Response:
+    """Run an instance that has ended again from this step on, or try a failed step of a running one again."""
+    said = body or StepRestartBody()
+    caller, members = caller.named(said.request_id), await members_of(request)
+    workflow_id, instance_id, step_id = at
+    given = text_of(members, "step_run_params", "")
+    command = c.RestartRun(
+        caller.request_id,
+        caller.user,
+        RestartPolicy.RESTART_FROM_SPECIFIC,
+        step_id,
+        step_run_params=_of_step(step_id, given) if given else "{}",
+    )
+    return await ask_run(here, caller, (workflow_id, instance_id), command)
+
+
+def _of_step(step_id: str, params: str) -> str:
+    """Parameters of one step, as they are given for several."""
+    return f"{{{msgspec.json.encode(step_id).decode()}:{params}}}"
+
+
+@router.put(
+    "/steps/{step_id}/actions/{action}", summary="Stop, kill, skip or bypass", dependencies=OPERATOR, responses=WRITES
+)
+async def act_on_step(
+    here: Here, caller: Writer, at: StepAt, action: StepAction, body: ActionBody | None = None
+) -> Response:
+    """Stop or kill a step, go on as if it were done (of an ended instance: in a new run), or wait for no signals."""
+    said = body or ActionBody()
+    caller = caller.named(said.request_id)
+    workflow_id, instance_id, step_id = at
+    command = c.ActOnStep(caller.request_id, caller.user, step_id, Action[action.name], said.reason)
+    return await ask_run(here, caller, (workflow_id, instance_id), command)

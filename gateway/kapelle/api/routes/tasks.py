@@ -1,0 +1,76 @@
+"""Workers over HTTP: taking tasks, and answering."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Request, Response
+
+from kapelle.api.asking import members_of
+from kapelle.api.bodies import PollBody, ReportsBody
+from kapelle.api.callers import Writer
+from kapelle.api.claims import Claims, Poll
+from kapelle.api.context import Here, json_response
+from kapelle.api.reports import Said, report
+from kapelle.api.routes.guards import OPERATOR, WRITES
+from kapelle.schemas.contracts import Report
+
+router = APIRouter(prefix="/tasks", tags=["tasks"], dependencies=OPERATOR)
+
+
+NULL = msgspec.Raw(b"null")
+
+
+class _Written(msgspec.Struct):
+    """The parts of a report that are handed on as they were written."""
+
+    outputs: msgspec.Raw = NULL
+    signals: msgspec.Raw = NULL
+
+
+def _claims(request: Request) -> Claims:
+    found: Claims = request.app.state.claims
+    return found
+
+
+@router.post("/poll", summary="Take tasks", responses=WRITES)
+async def poll(request: Request, here: Here, body: PollBody) -> Response:  # noqa: ARG001 - named for the schema
+    """Tasks that are the worker's from now on, under their lease; waits while there is none."""
+    wanted = Poll(body.worker, tuple(dict.fromkeys(body.types)), body.max, body.wait_ms / 1000)
+    tasks, cancelled = await _claims(request).poll(wanted)
+    return json_response({"tasks": [msgspec.structs.asdict(task) for task in tasks], "cancelled": cancelled})
+
+
+@router.post("/reports", summary="Answer", responses=WRITES)
+async def reports(request: Request, here: Here, caller: Writer, body: ReportsBody) -> Response:
+    """What a worker says of its tasks: that they go on, or how they ended. A result counts once for each attempt."""
+    written = _as_written((await members_of(request)).get("reports"))
+    said = [
+        Said(
+            one.token,
+            one.workflow_id,
+            one.instance_id,
+            one.step_id,
+            body.worker,
+            Report(one.report),
+            one.message,
+            outputs,
+            signals,
+            one.log,
+        )
+        for one, (outputs, signals) in zip(body.reports, written, strict=True)
+    ]
+    heard = await report(here, said, caller.wait_s)
+    cancelled = await _claims(request).cancelled_of(body.worker, {one.token for one in said})
+    answer: dict[str, Any] = {"results": [one.record() for one in heard], "cancelled": cancelled}
+    return json_response(answer)
+
+
+def _as_written(raw: msgspec.Raw | None) -> Sequence[tuple[str | None, str | None]]:
+    """The outputs and the signals of each report as JSON text."""
+    found = msgspec.json.decode(raw or b"[]", type=list[_Written])
+    return [(_text(one.outputs), _text(one.signals)) for one in found]
+
+
+def _text(raw: msgspec.Raw) -> str | None:
+    return None if raw == NULL else bytes(raw).decode()

@@ -1,0 +1,117 @@
+"""Serving the application: bound before anything is promised, stopped in good order.
+
+serve(app, "127.0.0.1", 8080, ready=print)          # in this thread, until a signal
+
+with ApiServer(app, "127.0.0.1", 0) as server:      # in a thread of its own
+    httpx.get(f"{server.url}/health")
+"""
+
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Final, Self
+
+import uvicorn
+from fastapi import FastAPI
+
+from kapelle.api.auth import check_exposure
+from kapelle.api.context import Context
+from kapelle.api.errors import AddressTaken
+
+STOP_S: Final = 5  # how long requests may take to end once we are told to stop
+START_S: Final = 10.0
+BACKLOG: Final = 2_048
+
+
+class _Server(uvicorn.Server):
+    """Tells when it is ready, and lets waiting requests go as soon as it is told to stop."""
+
+    def __init__(self, config: uvicorn.Config, context: Context, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._context = context
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's own signature
+        """Stop; at a second Ctrl-C at once. Uvicorn's own would raise the signal again, past those who must close."""
+        self._context.stop()
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
+
+
+class ApiServer:
+    """The API on an address. The address is taken when it is made: port 0 is any that is free."""
+
+    def __init__(self, app: FastAPI, host: str, port: int) -> None:
+        self._context: Context = app.state.context
+        check_exposure(host, self._context.settings.tokens)
+        self._socket = _bound(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        self._is_ready = threading.Event()
+        self._on_ready: Callable[[str], None] = lambda _: None
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, timeout_graceful_shutdown=STOP_S, server_header=False
+        )
+        self._server = _Server(config, self._context, self._tell_ready)
+        self._thread = threading.Thread(target=self._run, name="kapelle-api", daemon=True)
+
+    def run(self, ready: Callable[[str], None] = lambda _: None) -> None:
+        """Serve in this thread until SIGINT, SIGTERM or `stop`. `ready` is told the URL."""
+        self._on_ready = ready
+        self._run()
+
+    def start(self) -> Self:
+        """Serve in a thread of its own; returns when requests are answered."""
+        self._thread.start()
+        if not self._is_ready.wait(START_S):
+            raise TimeoutError(f"Expected the API to be ready within {START_S} s, but it is not")
+        return self
+
+    def stop(self) -> None:
+        """End what is being answered, then stop. May be called from any thread."""
+        self._context.stop()
+        self._server.should_exit = True
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        try:
+            self._server.run(sockets=[self._socket])
+        finally:
+            self._socket.close()
+
+    def _tell_ready(self) -> None:
+        self._is_ready.set()
+        self._on_ready(self.url)
+
+
+def serve(app: FastAPI, host: str, port: int, ready: Callable[[str], None] = lambda _: None) -> None:
+    """Serve until SIGINT or SIGTERM. An address that others can reach is refused without tokens."""
+    ApiServer(app, host, port).run(ready)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # By name: asyncio turns off Nagle's delay (40 ms an answer) only for sockets that say that they are TCP.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+        found.listen(BACKLOG)
+    except OSError as error:
+        found.close()
+        raise AddressTaken(host, port, str(error)) from error
+    return found

@@ -1,0 +1,84 @@
+"""The OpenAPI document: random calls made from it never find a bug of the server, and every route is documented."""
+
+from typing import Any
+
+import httpx
+import schemathesis
+from fastapi.routing import APIRoute
+from hypothesis import HealthCheck, Phase, given, settings
+from schemathesis.core.result import Ok
+from schemathesis.generation import GenerationMode
+
+from kapelle.api.routes import ROUTERS
+from tests.integration.api.places import Place, step
+from tests.tidy.files import REPOSITORY
+
+EXAMPLES_EACH = 12
+
+
+def test_no_call_made_from_the_document_finds_a_bug(api: Place) -> None:
+    name = api.push(step("work", "nobody"))
+    api.start(name)
+    schema = schemathesis.openapi.from_url(f"{api.url}/openapi.json")
+    schema.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+    found = [one for one in schema.get_all_operations() if isinstance(one, Ok)]
+
+    for one in found:
+        try_operation(one.ok())
+
+    assert len(found) > 35
+    assert httpx.get(f"{api.url}/health").json()["status"] == "ok"
+
+
+def try_operation(operation: Any) -> None:
+    """Call a route with what its description allows, and with what it does not."""
+
+    @settings(
+        max_examples=EXAMPLES_EACH,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy())
+    def try_call(case: Any) -> None:
+        response = hurried(case).call(timeout=30)
+
+        assert response.status_code < 500 or is_not_visible_yet(response), (case, response.text)
+
+    try_call()
+
+
+def hurried(case: Any) -> Any:
+    """The same call, by somebody who does not wait."""
+    case.query = {**(case.query or {}), "wait_ms": 20}
+    if isinstance(case.body, dict) and isinstance(case.body.get("wait_ms"), int):
+        case.body = {**case.body, "wait_ms": min(case.body["wait_ms"], 0)}
+    return case
+
+
+def is_not_visible_yet(response: Any) -> bool:
+    """Whether a read waited for a request that nobody has made."""
+    return response.status_code == 503 and "not visible yet" in response.text
+
+
+def test_every_route_is_documented() -> None:
+    text = (REPOSITORY / "docs" / "http.md").read_text()
+    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+
+    missing = [
+        f"{method} {route.path}"
+        for route in routes
+        for method in route.methods or ()
+        if f"| {method} {route.path} |" not in text
+    ]
+
+    assert missing == []
+
+
+def test_the_document_has_a_page_for_people(api: Place) -> None:
+    page = httpx.get(f"{api.url}/docs")
+
+    assert page.status_code == 200
+    assert "Kapelle" in page.text
