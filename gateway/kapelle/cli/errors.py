@@ -2,23 +2,38 @@
 
     CommandError
     ├── 1 failure
-    │   └── AppFailed            the module or function behind --app raised
+    │   ├── AppFailed            the module or function behind --app raised
+    │   ├── BadDefinition        a definition that cannot be pushed
+    │   ├── EndedOtherwise       what was watched has ended, but not well
+    │   ├── TablesDiffer         the live tables are not the fold of the history
+    │   └── Refused              the server does not take a request
     ├── 2 usage
     │   ├── BadReference         --app is not MODULE:ATTRIBUTE
     │   ├── NotATopology         what --app names is something else, or cannot take the options given
     │   ├── NoServers            nothing says where Kafka is
+    │   ├── RegistryMissing      nothing says where the schema registry is
     │   ├── BadProperty          -X or the file of --config holds something other than name=value
-    │   └── BadClientSetting     librdkafka does not take a setting
+    │   ├── BadClientSetting     librdkafka does not take a setting
+    │   ├── BadFile              a file that cannot be read, or not as what its name says
+    │   ├── BadParam             --param is not NAME=VALUE
+    │   ├── NotAWorker           what is named as a worker is something else, or has no steps
+    │   └── WrongServer          the URL is none, or what answers there is not Kapelle; tokens that cannot be used
     ├── 3 not found
     │   ├── AppMissing           no such module or attribute
     │   ├── UnknownProcessor     no such processor in the topology
-    │   └── NoDeadLetters        the topic of dead letters is not there
+    │   ├── NoDeadLetters        the topic of dead letters is not there
+    │   └── NotThere             the server does not have what was named
     ├── 4 precondition
     │   ├── TopicsWrong          topics are not as the topology needs them
     │   ├── NothingToRun         the topology has no processors
-    │   └── AddressTaken         something else listens where metrics should be served
+    │   ├── SchemasDiffer        the registry has other schemas than those of public topics, or refuses ours
+    │   ├── AddressTaken         something else listens where we should
+    │   ├── DataInUse            another process has the directory of `kapelle dev`
+    │   └── InTheWay             the server refuses as things are; or the token does not allow it
     └── 5 unavailable
-        └── Unreachable          no broker answers
+        ├── Unreachable          no broker answers
+        ├── RegistryWrong        no schema registry answers
+        └── NotInTime            no server answers, or not in time
 
 Errors of the layers below get their codes in `exit_code`, and nowhere else.
 """
@@ -31,17 +46,22 @@ from confluent_kafka import KafkaError, KafkaException
 
 from kapelle.processors.errors import ProcessorError
 from kapelle.schemas import SchemaError
+from kapelle.topology.embedded.errors import DirectoryDiffers
 from kapelle.topology.errors import (
     BadSetting,
     BrokerRefused,
+    ChangelogReplaced,
+    ChangelogShortened,
     CycleAborted,
     FoldError,
     HandlerFailed,
     InstanceFencedAgain,
+    OffsetsLost,
     ProducerLost,
     TopicsDiffer,
     TopologyError,
 )
+from kapelle.topology.replay.errors import BadExport, BadMoment, HistoryIncomplete, NoHistory, Unsettled
 from kapelle.topology.tables import RowVersionUnknown, StoreLocked, TableError
 
 
@@ -62,7 +82,7 @@ MEANINGS: Final = {
     ExitCode.USAGE: "the command line or a setting is wrong",
     ExitCode.NOT_FOUND: "what was named is not there",
     ExitCode.PRECONDITION: "something must be mended first, or someone else is in the way: no retry helps",
-    ExitCode.UNAVAILABLE: "the broker could not be reached in time: trying again may help",
+    ExitCode.UNAVAILABLE: "the broker or the server was not reached, or nothing came of it, in time: try again",
 }
 
 
@@ -74,6 +94,46 @@ class CommandError(Exception):
 
 class AppFailed(CommandError):
     """The code behind --app raised."""
+
+
+class BadDefinition(CommandError):
+    """A definition that cannot be pushed."""
+
+
+class EndedOtherwise(CommandError):
+    """What was watched has ended, but not well."""
+
+
+class TablesDiffer(CommandError):
+    """The live tables are not the fold of the history."""
+
+
+class Refused(CommandError):
+    """The server does not take a request."""
+
+
+class BadFile(CommandError):
+    """A file that cannot be read, or not as what its name says."""
+
+    code = ExitCode.USAGE
+
+
+class BadParam(CommandError):
+    """A parameter that is not NAME=VALUE."""
+
+    code = ExitCode.USAGE
+
+
+class NotAWorker(CommandError):
+    """What is named as a worker is something else."""
+
+    code = ExitCode.USAGE
+
+
+class WrongServer(CommandError):
+    """There is no Kapelle at the URL, and there never will be; or tokens cannot be used."""
+
+    code = ExitCode.USAGE
 
 
 class BadReference(CommandError):
@@ -132,10 +192,34 @@ class NoDeadLetters(CommandError):
         self.topic = topic
 
 
+class NotThere(CommandError):
+    """The server does not have what was named."""
+
+    code = ExitCode.NOT_FOUND
+
+
 class TopicsWrong(CommandError):
     """Topics are missing or set otherwise."""
 
     code = ExitCode.PRECONDITION
+
+
+class RegistryMissing(CommandError):
+    """Nothing says where the schema registry is."""
+
+    code = ExitCode.USAGE
+
+
+class SchemasDiffer(CommandError):
+    """The schemas in the registry are not those of the public topics."""
+
+    code = ExitCode.PRECONDITION
+
+
+class RegistryWrong(CommandError):
+    """What should be a schema registry does not answer as one."""
+
+    code = ExitCode.UNAVAILABLE
 
 
 class NothingToRun(CommandError):
@@ -145,9 +229,32 @@ class NothingToRun(CommandError):
 
 
 class AddressTaken(CommandError):
-    """The address for metrics is not free."""
+    """The address is not free."""
 
     code = ExitCode.PRECONDITION
+
+
+class DataInUse(CommandError):
+    """Another process has the directory."""
+
+    code = ExitCode.PRECONDITION
+
+    def __init__(self, directory: object, holder: str) -> None:
+        super().__init__(
+            f"Expected {directory} to be free, but it is in use by {holder}: stop that one, or give another --data"
+        )
+
+
+class InTheWay(CommandError):
+    """The server refuses as things are, or the token does not allow it."""
+
+    code = ExitCode.PRECONDITION
+
+
+class NotInTime(CommandError):
+    """No server answered, or nothing came of it in time."""
+
+    code = ExitCode.UNAVAILABLE
 
 
 class Unreachable(CommandError):
@@ -160,10 +267,19 @@ class Unreachable(CommandError):
 CODES: Final = (
     (BadSetting, ExitCode.USAGE),
     (TopicsDiffer, ExitCode.PRECONDITION),
+    (ChangelogReplaced, ExitCode.PRECONDITION),
+    (OffsetsLost, ExitCode.PRECONDITION),
+    (ChangelogShortened, ExitCode.PRECONDITION),
     (InstanceFencedAgain, ExitCode.PRECONDITION),
     (BrokerRefused, ExitCode.PRECONDITION),
     (StoreLocked, ExitCode.PRECONDITION),
     (RowVersionUnknown, ExitCode.PRECONDITION),
+    (DirectoryDiffers, ExitCode.PRECONDITION),
+    (BadMoment, ExitCode.USAGE),
+    (BadExport, ExitCode.USAGE),
+    (NoHistory, ExitCode.NOT_FOUND),
+    (HistoryIncomplete, ExitCode.PRECONDITION),
+    (Unsettled, ExitCode.UNAVAILABLE),
 )
 # These say all that the operator needs.
 SPEAKING: Final = (CommandError, TopologyError, FoldError, ProcessorError, TableError, SchemaError)

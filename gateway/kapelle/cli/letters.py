@@ -1,18 +1,13 @@
-"""Reading dead letters: the last records of their topic, and each as something that JSON can hold."""
+"""Reading the topic of dead letters: its last records, and single ones."""
 
-import base64
 import time
 from collections import deque
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-import msgspec
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from kapelle.cli.errors import NoDeadLetters, Unreachable
-from kapelle.schemas import Codec, SchemaError
-from kapelle.schemas.contracts import DeadLetter
-from kapelle.schemas.headers import rfc3339
-from kapelle.topology.deadletters import NOWHERE
+from kapelle.cli.errors import NoDeadLetters, NotThere, Unreachable
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.reader import MISSING
 from kapelle.topology.kafka.translate import meaning, translated
@@ -45,6 +40,39 @@ def last_records(settings: KafkaSettings, topic: str, count: int) -> list[Found]
         consumer.close()
 
 
+def records_at(settings: KafkaSettings, topic: str, offsets: Sequence[int]) -> list[Found]:
+    """The records at these offsets of a topic of one partition."""
+    consumer = Consumer(settings.reader(f"{topic}.reader"))
+    try:
+        with translated(f"read {topic}"):
+            known = consumer.list_topics(topic, settings.request_timeout_s).topics[topic]
+            if known.error is not None and known.error.code() in MISSING:
+                raise NoDeadLetters(topic)
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), settings.request_timeout_s)
+        wanted = dict.fromkeys(offsets)
+        found = [_at(consumer, TopicPartition(topic, 0, offset), (low, high), settings) for offset in wanted]
+    finally:
+        consumer.close()
+    return found
+
+
+def _at(consumer: Consumer, at: TopicPartition, bounds: tuple[int, int], settings: KafkaSettings) -> Found:
+    """The record at an offset. A transaction's mark has one too, but is no record."""
+    if bounds[0] <= at.offset < bounds[1]:
+        consumer.assign([at])
+        until = time.monotonic() + settings.request_timeout_s
+        while time.monotonic() < until:
+            message = consumer.poll(SLICE_S)
+            if message is None:
+                continue
+            if _is_end(message, at.topic) or message.offset() != at.offset:
+                break
+            return at.offset, message.value() or b""
+        else:
+            raise Unreachable(f"Expected to read {at.topic}, but nothing came for {settings.request_timeout_s:g} s")
+    raise NotThere(f"Expected a dead letter at offset {at.offset} of {at.topic}, but there is none")
+
+
 def _from(consumer: Consumer, start: TopicPartition, count: int, timeout_s: float) -> deque[Found]:
     """The last of what stands from here to the end."""
     found = deque[Found](maxlen=count)
@@ -66,51 +94,3 @@ def _is_end(message: Message, topic: str) -> bool:
     if error.code() == KafkaError._PARTITION_EOF:
         return True
     raise meaning(error, f"read {topic}")
-
-
-def shown(codec: Codec, offset: int, data: bytes) -> dict[str, Any]:
-    """A letter for JSON. One that cannot be read is shown too: nothing may hide here."""
-    try:
-        letter = codec.decode(data)
-    except SchemaError as error:
-        return {"offset": offset, "unreadable": str(error), "bytes": _bytes(data)}
-    if not isinstance(letter, DeadLetter):
-        return {"offset": offset, "unreadable": f"Expected a DeadLetter, but found {type(letter).__name__}"}
-    return {
-        "offset": offset,
-        "at": rfc3339(letter.at_ms).decode(),
-        "processor": letter.processor,
-        "stage": letter.stage.value,
-        "error": letter.error,
-        "reason": letter.reason,
-        "record": {
-            "topic": letter.topic,
-            "partition": letter.partition,
-            "offset": None if letter.offset == NOWHERE else letter.offset,
-        },
-        "key": _bytes(letter.key),
-        "value": _value(codec, letter.value),
-        "headers": [{"name": header.name, "value": _bytes(header.value)} for header in letter.headers],
-    }
-
-
-def _value(codec: Codec, data: bytes | None) -> dict[str, Any] | None:
-    """The record as its contract, if it can be read as one; that is so when a handler failed on a good record."""
-    if data is None:
-        return None
-    try:
-        value = codec.decode(data)
-    except SchemaError:
-        return _bytes(data)
-    return {"contract": type(value).__name__, "fields": msgspec.to_builtins(value)}
-
-
-def _bytes(data: bytes | None) -> dict[str, Any] | None:
-    """Bytes as text where they are text, else in base 64."""
-    if data is None:
-        return None
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
-    return {"text": text} if text.isprintable() else {"base64": base64.b64encode(data).decode()}

@@ -24,7 +24,7 @@ def load_topology(reference: str, *, prefix: str | None = None, partitions: int 
     if matched is None:
         raise BadReference(f"Expected --app MODULE:ATTRIBUTE such as {DEFAULT_APP}, but found {reference!r}")
     module, attribute = matched.groups()
-    found = _attribute(_module(module), module, attribute)
+    found = attribute_of(module_of(module), module, attribute)
     asked = {name: value for name, value in (("prefix", prefix), ("partitions", partitions)) if value is not None}
     made = found if isinstance(found, Topology) else _called(found, reference, asked)
     if isinstance(found, Topology) and asked:
@@ -35,7 +35,8 @@ def load_topology(reference: str, *, prefix: str | None = None, partitions: int 
     return made
 
 
-def _module(name: str) -> Any:
+def module_of(name: str) -> Any:
+    """A module, which may be in the current folder."""
     here = str(Path.cwd())
     if here not in sys.path:  # an installed command does not have the current folder on its path, and `python -m` does
         sys.path.insert(0, here)
@@ -51,7 +52,8 @@ def _module(name: str) -> Any:
         raise AppFailed(f"Module {name} could not be imported: {with_line(error)}") from error
 
 
-def _attribute(module: Any, name: str, attribute: str) -> Any:
+def attribute_of(module: Any, name: str, attribute: str) -> Any:
+    """What a module has under a name, dotted or not."""
     try:
         return reduce(getattr, attribute.split("."), module)
     except AttributeError as error:

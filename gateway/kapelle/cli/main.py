@@ -7,7 +7,33 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from kapelle.cli import dead_letters, output, processors, sel, topics, topology
+from kapelle.cli import (
+    api,
+    dead_letters,
+    dev,
+    dlq,
+    doctor,
+    event,
+    openlineage,
+    outbox,
+    output,
+    processors,
+    replay,
+    run,
+    schemas,
+    sel,
+    signal,
+    sinks,
+    sources,
+    step,
+    topics,
+    topology,
+    traces,
+    trigger,
+    verify,
+    worker,
+    workflow,
+)
 from kapelle.cli.errors import MEANINGS, exit_code, paragraph
 
 
@@ -32,8 +58,10 @@ Data goes to stdout, everything said about it to stderr.
 
 \b
 Examples:
-  kapelle topology
-  kapelle topics plan --bootstrap-servers 127.0.0.1:9092
+  kapelle dev
+  kapelle workflow push etl.yaml
+  kapelle run start etl --watch
+  kapelle worker run steps
   kapelle processors run --bootstrap-servers 127.0.0.1:9092 --state-dir state
 
 \b
@@ -51,10 +79,29 @@ cli = typer.Typer(
 )
 app = cli  # the name that documentation tests and Typer's own tools look for
 
+cli.command("dev")(dev.dev)
+cli.add_typer(workflow.group, name="workflow")
+cli.add_typer(run.group, name="run")
+cli.add_typer(step.group, name="step")
+cli.add_typer(signal.group, name="signal")
+cli.add_typer(trigger.group, name="trigger")
+cli.add_typer(event.group, name="event")
+cli.add_typer(worker.group, name="worker")
+cli.add_typer(api.group, name="api")
+cli.command("doctor")(doctor.doctor)
 cli.command("topology")(topology.topology)
 cli.add_typer(topics.group, name="topics")
+cli.add_typer(schemas.group, name="schemas")
 cli.add_typer(processors.group, name="processors")
+cli.add_typer(replay.group, name="replay")
+cli.command("verify")(verify.verify)
+cli.add_typer(dlq.group, name="dlq")
 cli.add_typer(dead_letters.group, name="dead-letters")
+cli.add_typer(sources.group, name="sources")
+cli.add_typer(outbox.group, name="outbox")
+cli.add_typer(sinks.group, name="sinks")
+cli.add_typer(openlineage.group, name="openlineage")
+cli.add_typer(traces.group, name="traces")
 cli.add_typer(sel.app, name="sel")
 
 

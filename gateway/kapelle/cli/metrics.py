@@ -1,7 +1,9 @@
-"""Metrics for whoever watches: served on this machine, or written to a file that an agent reads."""
+"""Metrics and health for whoever watches: served on this machine unless told otherwise, or written to a file."""
 
 import errno
+import json
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,12 +13,24 @@ from socketserver import TCPServer
 from typing import Any, Final
 
 from kapelle.cli.errors import AddressTaken
-from kapelle.topology.exposition import CONTENT_TYPE
+from kapelle.topology.exposition import CONTENT_TYPE, now, total
 
 HOST: Final = "127.0.0.1"
+HOST_VARIABLE: Final = "KAPELLE_METRICS_HOST"
 CONNECTION_S: Final = 1.0  # a client that says nothing may not keep others waiting longer, nor a stop
 
+# What a worker counts.
+WORKER: Final = {
+    "taken": total("worker_tasks_taken", "Tasks that the worker has taken."),
+    "done": total("worker_results", "Results of tasks that the engine has heard."),
+    "refused": total("worker_words_refused", "Words of the worker that the engine did not take."),
+    "lost": total("worker_leases_lost", "Tasks given up because the engine could not be told of them in time."),
+    "waits": total("worker_waits", "Times that the engine could not be reached for tasks."),
+    "in_hand": now("worker_tasks_in_hand", "Tasks that the worker has at the moment."),
+}
+
 Text = Callable[[], str]
+Reason = Callable[[], str]  # why all is not well; empty when it is
 
 _log = logging.getLogger("kapelle.metrics")
 
@@ -31,19 +45,37 @@ class _Server(TCPServer):
 
 
 class MetricsServer:
-    """Answers `GET /metrics` with `text()`, one client at a time, in a thread of its own."""
+    """Answers `GET /metrics`, `/health` and `/ready`, one client at a time, in a thread of its own.
+
+    `/health` is for whoever would restart the process, `/ready` for whoever waits until it does its part: 200 or 503.
+    """
 
     def __init__(self, port: int) -> None:
+        host = os.environ.get(HOST_VARIABLE) or HOST
         self.text: Text = str  # nothing, until there is something to tell
+        self.failed: Reason = str
+        self.unready: Reason = lambda: "it is starting"
         try:
-            self._server = _Server((HOST, port), _handler(self))
+            self._server = _Server((host, port), _handler(self))
         except OSError as error:
-            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL):
                 raise
-            raise AddressTaken(f"Expected to serve metrics on {HOST}:{port}, but {error.strerror}") from error
-        self.url = f"http://{HOST}:{self._server.server_address[1]}/metrics"
+            raise AddressTaken(f"Expected to serve metrics on {host}:{port}, but {error.strerror}") from error
+        self.url = f"http://{host}:{self._server.server_address[1]}/metrics"
         self._thread = threading.Thread(target=self._server.serve_forever, name="kapelle-metrics", daemon=True)
         self._thread.start()
+
+    def answer(self, path: str) -> tuple[int, str, str]:
+        """The status, the type and the text of an answer."""
+        match path:
+            case "/metrics":
+                return 200, CONTENT_TYPE, self.text()
+            case "/health":
+                return _answer(self.failed(), well="ok", ill="failed")
+            case "/ready":
+                return _answer(self.failed() or self.unready(), well="ready", ill="not ready")
+            case _:
+                return 404, CONTENT_TYPE, "Expected /metrics, /health or /ready\n"
 
     def close(self) -> None:
         self._server.shutdown()
@@ -69,15 +101,20 @@ def write(path: Path, text: str) -> None:
     beside.replace(path)
 
 
+def _answer(reason: str, *, well: str, ill: str) -> tuple[int, str, str]:
+    body = {"status": ill, "detail": reason} if reason else {"status": well}
+    return 503 if reason else 200, "application/json", json.dumps(body) + "\n"
+
+
 def _handler(owner: MetricsServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = CONNECTION_S
 
         def do_GET(self) -> None:
-            found = self.path.partition("?")[0] == "/metrics"
-            body = (owner.text() if found else "Expected /metrics\n").encode()
-            self.send_response(200 if found else 404)
-            self.send_header("Content-Type", CONTENT_TYPE)
+            status, kind, text = owner.answer(self.path.partition("?")[0])
+            body = text.encode()
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

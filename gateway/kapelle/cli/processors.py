@@ -16,13 +16,14 @@ from kapelle.cli.metrics import serving
 from kapelle.cli.options import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
 from kapelle.cli.reach import reaching
 from kapelle.cli.reporting import Reporter
+from kapelle.cli.schemas import Url, framing
 from kapelle.cli.stopping import Stopping, stopping
 from kapelle.cli.topics import planned, wrong
 from kapelle.topology.build import Topology
 from kapelle.topology.errors import TopicsDiffer
 from kapelle.topology.kafka.config import KafkaSettings, Protocol
 from kapelle.topology.kafka.run import KafkaMember
-from kapelle.topology.settings import MemberSettings, OnBug
+from kapelle.topology.settings import Limits, MemberSettings, OnBug
 
 group = typer.Typer(name="processors", help="Run the processors of a topology.", no_args_is_help=True)
 
@@ -31,6 +32,7 @@ _DEFAULTS = KafkaSettings(bootstrap_servers="unused")
 SESSION_TIMEOUT_MS = _DEFAULTS.session_timeout_ms
 TRANSACTION_TIMEOUT_MS = _DEFAULTS.transaction_timeout_ms
 STATISTICS_MS = _DEFAULTS.statistics_ms
+PATIENCE_MS = 100  # others hear of what happens so much later at most, and the engine has its transactions to itself
 
 _log = logging.getLogger("kapelle.run")
 
@@ -79,7 +81,11 @@ Statistics = Annotated[
 MetricsPort = Annotated[
     int | None,
     typer.Option(
-        "--metrics-port", metavar="PORT", min=0, max=65_535, help="Serve /metrics on 127.0.0.1; 0 takes any free port."
+        "--metrics-port",
+        metavar="PORT",
+        min=0,
+        max=65_535,
+        help="Serve /metrics, /health and /ready on 127.0.0.1; 0 takes any free port.",
     ),
 ]
 MetricsFile = Annotated[
@@ -108,6 +114,7 @@ def run(
     statistics_ms: Statistics = STATISTICS_MS,
     on_bug: OnBugOption = OnBug.STOP,
     same_cycle: SameCycle = True,
+    registry: Url = None,
     metrics_port: MetricsPort = None,
     metrics_file: MetricsFile = None,
     log_format: LogFormatOption = LogFormat.PAIRS,
@@ -116,6 +123,8 @@ def run(
     """Host processors on Kafka until told to stop.
 
     On SIGTERM or SIGINT the process leaves its groups in good order, within five seconds.
+
+    With --registry, records of public topics are written by the ids of their schemas there, which must be registered.
 
     Each process needs a state directory of its own. Start as many as there are partitions, anywhere; Kafka shares the
     partitions out. What a lost process had is restored elsewhere from the changelogs.
@@ -145,14 +154,16 @@ def run(
         statistics_ms=statistics_ms,
     )
     _check_hosted(topology, hosted, app)
-    settings = MemberSettings(on_bug=on_bug, same_cycle=same_cycle)
+    limits = Limits(patience_ms=PATIENCE_MS)
+    written = framing(topology, registry)
+    settings = MemberSettings(on_bug=on_bug, same_cycle=same_cycle, limits=limits, framing=written)
     with logged_to_stderr(log_format, log_level), stopping() as heard, serving(metrics_port) as server, reaching(kafka):
         _log.info("starting", extra={"fields": _started(topology, kafka, hosted, state_dir)})
-        with _mending(target):
+        with mending(target):
             running = KafkaMember(topology, kafka, state_dir, settings=settings, hosted=hosted)
         reporter = Reporter(running, metrics_file)
         if server is not None:
-            server.text = reporter.text
+            server.text, server.failed, server.unready = reporter.text, reporter.stuck, reporter.unready
             _log.info("serving metrics", extra={"fields": {"url": server.url}})
         _run(running, reporter, heard)
 
@@ -176,7 +187,7 @@ def _check_hosted(topology: Topology, hosted: Sequence[str], app: str) -> None:
 
 
 @contextmanager
-def _mending(target: Target) -> Iterator[None]:
+def mending(target: Target) -> Iterator[None]:
     """A refusal of the topics gets the command that mends it, with the options that were given."""
     try:
         yield

@@ -12,9 +12,14 @@ import typer
 import typer.main
 from typer.core import TyperGroup
 
+from kapelle.api.measuring import ALL as API
 from kapelle.cli.errors import MEANINGS
 from kapelle.cli.main import cli
-from kapelle.topology.exposition import BROKER, BROKER_UP, CLIENT, COUNTERS, TRANSACTION
+from kapelle.cli.metrics import WORKER
+from kapelle.sinks.metrics import SINKS
+from kapelle.sources.metrics import OPENLINEAGE, OUTBOX, SOURCES, TRACES
+from kapelle.topology import exposition as e
+from kapelle.topology.exposition import Metric
 
 OPENING = """# The kapelle command
 
@@ -25,8 +30,12 @@ Data goes to stdout, everything said about it to stderr. Every command has `--he
 
 METRICS_OPENING = """## Metrics
 
-What `kapelle processors run` serves with `--metrics-port` and writes with `--metrics`, in Prometheus' text format.
-Those of `kapelle_kafka` are librdkafka's own, of the producer, as it last told them.
+In Prometheus' text format. `kapelle processors run` serves its own with `--metrics-port`, at `/metrics`, and writes
+them with `--metrics`. So do the relays with those that bear their names: `kapelle sources run`, `kapelle outbox run`,
+`kapelle sinks run`, `kapelle openlineage run` and `kapelle traces run`; and `kapelle worker run` with `--metrics-port`.
+The API serves its own at `/api/v3/metrics`, and with `kapelle dev` those of the engine too. Those of `kapelle_kafka`
+are librdkafka's own, of the producer, as it last told them. Beside `/metrics` are `/health` and `/ready`: see
+[operations](operations.md).
 """
 
 
@@ -73,10 +82,18 @@ def _options(command: Any, path: str) -> Iterator[str]:
         yield f"| `{_cell(name)}` | {_cell(meaning)} |"
 
 
+def documented() -> list[Metric]:
+    """Every metric that there is."""
+    members = [*e.COUNTERS.values(), e.EVENTS, e.SIGNALS, e.STARTS, e.TIMERS, *e.TIMES.values(), *e.SIZES.values()]
+    clients = [e.LAG, e.HELD, *e.CLIENT.values(), e.BROKER_UP, *e.BROKER.values(), e.TRANSACTION]
+    relays = [metric for counted in (SOURCES, OUTBOX, SINKS, OPENLINEAGE, TRACES) for metric in counted.values()]
+    return [*members, *clients, *API, *WORKER.values(), *relays]
+
+
 def _metrics() -> Iterator[str]:
     yield "| metric | type | meaning |"
     yield "|---|---|---|"
-    for metric in (*COUNTERS.values(), *CLIENT.values(), BROKER_UP, *BROKER.values(), TRANSACTION):
+    for metric in documented():
         yield f"| `{metric.name}` | {metric.kind} | {metric.help} |"
 
 

@@ -1,18 +1,22 @@
-"""What a running member says about itself: how restoring goes, metrics for a file, and what it did in the end."""
+"""What a running member says about itself: how restoring goes, whether all is well, metrics, and what it did."""
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from kapelle.cli import metrics
-from kapelle.topology.exposition import exposition
+from kapelle.topology.exposition import member_exposition
 from kapelle.topology.kafka.run import KafkaMember
+from kapelle.topology.metrics import Counters
 from kapelle.topology.restore import Progress
+from kapelle.topology.tables import StoreError
 
 PROGRESS_S: Final = 2.0
 FILE_S: Final = 5.0
+STAND_BY_MS: Final = 10_000  # two heartbeats: whoever has no partitions by then gets none for now
+STUCK_S: Final = 60.0  # a cycle that waits for a broker that is away takes a fraction of this
 
 _log = logging.getLogger("kapelle.run")
 
@@ -43,13 +47,34 @@ class Reporter:
         self._progress_due = Every(PROGRESS_S)
         self._file_due = Every(FILE_S)
         self._restored_rows = 0
+        self._looked_at_s = time.monotonic()
 
     def text(self) -> str:
         """All metrics. May be called from another thread: it only reads."""
-        return exposition(self._member.counters.snapshot(), self._running.log.statistics)
+        log = self._running.log
+        return member_exposition(
+            self._member.counters, log.statistics, log.consumer_statistics, sizes=self._running_sizes()
+        )
+
+    def _running_sizes(self) -> dict[str, float]:
+        try:
+            return dict(self._running.store.sizes()._asdict())
+        except StoreError:  # it has been closed: we are leaving
+            return {}
+
+    def stuck(self) -> str:
+        """Why a restart would help; empty while it would not. From another thread, as `unready`."""
+        silent_s = time.monotonic() - self._looked_at_s
+        return f"the loop has not come round for {silent_s:.0f} s" if silent_s > STUCK_S else ""
+
+    def unready(self) -> str:
+        """Why this process does not do its part; empty when it does."""
+        log, groups = self._running.log, len(self._running.hosted)
+        return self.stuck() or unready(self._member.counters, log.statistics, log.consumer_statistics, groups=groups)
 
     def tick(self) -> None:
         """Called between two cycles."""
+        self._looked_at_s = time.monotonic()
         counters = self._member.counters
         if counters.shards_restoring:
             if self._progress_due():
@@ -68,6 +93,30 @@ class Reporter:
         _log.info("stopped", extra={"fields": {name: int(counted[name]) for name in told}})
         if self._file is not None:
             metrics.write(self._file, self.text())
+
+
+def unready(
+    counters: Counters, producer: Mapping[str, Any], consumers: Mapping[str, Mapping[str, Any]], *, groups: int
+) -> str:
+    """Why a member does not do its part. One that got no partitions stands by, once it is in all of its groups."""
+    if counters.shards_restoring:
+        return f"{counters.shards_restoring} shards are being restored, {counters.restore_rows_left} rows are left"
+    if counters.shards_active < counters.shards:
+        return f"{counters.shards - counters.shards_active} of {counters.shards} shards are not folding"
+    joined = max(counters.groups_joined, sum(_has_joined(told.get("cgrp", {})) for told in consumers.values()))
+    if not counters.shards and joined < groups:
+        return f"{joined} of {groups} groups have been joined"
+    brokers = producer.get("brokers", {}).values()  # one that has left the cluster is no longer among them
+    if brokers and all(one.get("state") != "UP" for one in brokers):
+        return "no broker is connected"
+    return ""
+
+
+def _has_joined(group: Mapping[str, Any]) -> bool:
+    """Whether a consumer is in its group. By KIP-848 it is not told that there is nothing for it: then time tells."""
+    if group.get("join_state") == "init":
+        return bool(group.get("state") == "up" and group.get("stateage", 0) >= STAND_BY_MS)
+    return bool(group.get("join_state") == "steady")
 
 
 def progress_fields(found: Sequence[Progress]) -> dict[str, Any]:

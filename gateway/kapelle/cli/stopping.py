@@ -39,6 +39,10 @@ class Stopping:
     def asked(self) -> bool:
         return self._asked.is_set()
 
+    def pause(self, seconds: float) -> bool:
+        """Wait a while, or until we are told to stop. Returns whether we are."""
+        return self._asked.wait(seconds)
+
     def wait(self) -> None:
         """Wait for a signal, then for the end of the work, but not for ever."""
         number = signal.sigwait(SIGNALS)

@@ -5,14 +5,17 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
+import msgspec
 import typer
 
 from kapelle.cli import output
-from kapelle.cli.errors import TopicsWrong
+from kapelle.cli.acls import acls
+from kapelle.cli.errors import TopicsWrong, UnknownProcessor
 from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.options import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
 from kapelle.cli.reach import reaching
-from kapelle.topology.kafka.topics import Change, Do, Topics
+from kapelle.topology.kafka import notes
+from kapelle.topology.kafka.topics import MENDABLE, Change, Do, Topics
 
 SHOWN_MAX = 20
 SETTLE_S = 0.05
@@ -28,11 +31,24 @@ class Form(StrEnum):
     JSON = "json"
 
 
+class AclForm(StrEnum):
+    """How rights are shown."""
+
+    TEXT = "text"
+    COMMANDS = "commands"
+    JSON = "json"
+
+
+Names = Annotated[list[str], typer.Argument(metavar="NAMES", help="The processors whose changelogs to use.")]
 FormOption = Annotated[Form, typer.Option("-o", "--output", help="Lines to read, or data.")]
 Replication = Annotated[
     int,
     typer.Option(
-        "--replication", metavar="N", min=-1, max=1_000, help="Replicas of new topics; -1 leaves it to the broker."
+        "--replication",
+        metavar="N",
+        min=-1,
+        max=1_000,
+        help="Replicas of new topics, and at least so many of those that are there; -1 leaves it to the broker.",
     ),
 ]
 
@@ -44,6 +60,7 @@ def plan(
     app: App = DEFAULT_APP,
     prefix: Prefix = None,
     partitions: Partitions = None,
+    replication: Replication = REPLICATION_DEFAULT,
     config: Config = None,
     extra: Extra = None,
     timeout_s: Timeout = TIMEOUT_S,
@@ -65,7 +82,7 @@ def plan(
         extra=extra or (),
         timeout_s=timeout_s,
     )
-    changes = planned(target)
+    changes = planned(target, replication)
     _show(changes, form)
     if not changes:
         output.say("the topics are as they must be")
@@ -124,6 +141,7 @@ def verify(
     app: App = DEFAULT_APP,
     prefix: Prefix = None,
     partitions: Partitions = None,
+    replication: Replication = REPLICATION_DEFAULT,
     config: Config = None,
     extra: Extra = None,
     timeout_s: Timeout = TIMEOUT_S,
@@ -135,7 +153,7 @@ def verify(
     \b
     Examples:
       kapelle topics verify --bootstrap-servers 127.0.0.1:9092
-      kapelle topics verify --config client.properties --prefix staging
+      kapelle topics verify --config client.properties --prefix staging --replication 3
     """
     target = Target(
         servers=servers,
@@ -146,17 +164,83 @@ def verify(
         extra=extra or (),
         timeout_s=timeout_s,
     )
-    changes = planned(target)
+    changes = planned(target, replication)
     if changes:
         raise wrong(changes, target)
     output.say("the topics are as they must be")
 
 
-def planned(target: Target) -> list[Change]:
+@group.command()
+def adopt(
+    names: Names,
+    *,
+    servers: Servers = None,
+    app: App = DEFAULT_APP,
+    prefix: Prefix = None,
+    partitions: Partitions = None,
+    config: Config = None,
+    extra: Extra = None,
+    timeout_s: Timeout = TIMEOUT_S,
+) -> None:
+    """Use the changelogs of processors as they are now, after they were deleted and made anew.
+
+    Until then their members refuse to start, because the tables would hold only what the new changelogs hold. Bring
+    the records back from a copy first if you have one. All members must have stopped.
+
+    \b
+    Examples:
+      kapelle topics adopt counting --bootstrap-servers 127.0.0.1:9092
+      kapelle topics adopt counting joining --config client.properties --prefix staging
+    """
+    target = Target(
+        servers=servers,
+        app=app,
+        prefix=prefix,
+        partitions=partitions,
+        config=config,
+        extra=extra or (),
+        timeout_s=timeout_s,
+    )
+    topology, settings = target.topology(), target.kafka()
+    if unknown := sorted(set(names) - set(topology.processors)):
+        raise UnknownProcessor(unknown, sorted(topology.processors))
+    with reaching(settings):
+        for name in names:
+            count = notes.adopt(topology, settings, name)
+            output.say(f"{name}: {output.counted(count, 'offset')} released from the changelog of before")
+
+
+@group.command("acls")
+def show_acls(
+    *,
+    app: App = DEFAULT_APP,
+    prefix: Prefix = None,
+    form: Annotated[AclForm, typer.Option("-o", "--output", help="Lines, commands of Kafka, or data.")] = AclForm.TEXT,
+) -> None:
+    """Show the least rights that each kind of process needs in Kafka. Nothing is asked of Kafka.
+
+    Names of principals in the commands are those of the roles: put your own in their places.
+
+    \b
+    Examples:
+      kapelle topics acls
+      kapelle topics acls --prefix staging -o commands
+    """
+    found = acls(Target(app=app, prefix=prefix).topology())
+    if form is AclForm.JSON:
+        output.json(msgspec.to_builtins(found))
+        return
+    for one in found:
+        name = f"{one.name}*" if one.prefixed else one.name
+        text = f"{one.role:<12}{one.resource:<18}{name:<34}{', '.join(one.operations)}"
+        output.data(one.command() if form is AclForm.COMMANDS else text)
+
+
+def planned(target: Target, replication: int = REPLICATION_DEFAULT) -> list[Change]:
     """What differs between the topology and the cluster."""
     topology, settings = target.topology(), target.kafka()
     with reaching(settings):
-        return Topics(topology, settings).plan()
+        return Topics(topology, settings, replication=replication).plan()
 
 
 def _settled(topics: Topics, timeout_s: float) -> list[Change]:
@@ -193,7 +277,7 @@ def _difference(change: Change) -> str:
 
 
 def _mendable(changes: Sequence[Change]) -> bool:
-    return any(change.do is not Do.MIGRATE for change in changes)
+    return any(change.do in MENDABLE for change in changes)
 
 
 def _show(changes: Sequence[Change], form: Form) -> None:

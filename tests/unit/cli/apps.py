@@ -11,6 +11,7 @@ from tests.proof.contracts import Counted, Tick
 from tests.proof.processors import Count, Counting, counting
 
 fixed = Topology([counting], prefix="fixed", partitions=2)
+empty = Topology([], prefix="empty")
 number = 7
 
 doubting = Processor(

@@ -2,10 +2,10 @@
 
 import json
 
-from kapelle.cli.dead_letters import as_lines
-from kapelle.cli.letters import shown
+from kapelle.cli.letters_text import as_lines
 from kapelle.schemas import Catalog, Codec
 from kapelle.schemas.contracts import DeadLetter, Header, Stage
+from kapelle.topology.letters import shown
 from tests.proof.contracts import Tick
 
 CODEC = Codec(Catalog.of(DeadLetter, Tick))
@@ -71,7 +71,7 @@ def test_a_letter_is_lines_for_people() -> None:
     lines = list(as_lines(shown(CODEC, 7, CODEC.encode(letter(reason="two\nlines")))))
 
     assert "\n".join(lines).splitlines() == [
-        "2026-07-01T12:00:00.500Z  counting  DECIDE  ValueError",
+        "letter 7  2026-07-01T12:00:00.500Z  counting  DECIDE  ValueError",
         "  record  shop.ticks partition 3 offset 1042",
         "  reason  two",
         "          lines",

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,15 @@ def commands(found: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[st
         return
     for name, inner in found.commands.items():
         yield from commands(inner, (*path, name))
+
+
+def test_a_command_loads_nothing_that_is_slow_to_load_before_it_is_known_which_one_it_is() -> None:
+    slow = ("fastapi", "httpx", "pydantic", "uvicorn", "kapelle.processors.runs", "kapelle.views")
+    program = f"import sys, kapelle.cli.main; print([name for name in {slow!r} if name in sys.modules])"
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[]\n"
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -95,10 +105,10 @@ def test_the_product_has_a_topology_that_can_be_shown_in_every_form() -> None:
 
 
 def test_data_goes_to_stdout_and_remarks_to_stderr() -> None:
-    result = kapelle("topology", "-o", "json")
+    result = kapelle("topology", "--app", "tests.unit.cli.apps:empty", "-o", "json")
 
     assert json.loads(result.stdout)["processors"] == []
-    assert result.stderr == "kapelle.topology.page:topology has no processors yet\n"
+    assert result.stderr == "tests.unit.cli.apps:empty has no processors yet\n"
 
 
 def test_a_topology_takes_its_prefix_and_partitions_from_the_command() -> None:

@@ -1,4 +1,4 @@
-"""Metrics are served on this machine alone, and written to a file all at once."""
+"""Metrics and health are served on this machine alone, and metrics written to a file all at once."""
 
 import socket
 import urllib.error
@@ -42,11 +42,47 @@ def test_a_query_does_not_matter(server: MetricsServer) -> None:
 def test_any_other_path_is_not_found_and_says_where_to_look(server: MetricsServer) -> None:
     status, _, text = get(server.url.replace("/metrics", "/"))
 
-    assert (status, text) == (404, "Expected /metrics\n")
+    assert (status, text) == (404, "Expected /metrics, /health or /ready\n")
+
+
+def test_a_process_that_starts_is_well_and_not_ready(server: MetricsServer) -> None:
+    assert get(server.url.replace("/metrics", "/health"))[::2] == (200, '{"status": "ok"}\n')
+    assert get(server.url.replace("/metrics", "/ready"))[::2] == (
+        503,
+        '{"status": "not ready", "detail": "it is starting"}\n',
+    )
+
+
+def test_a_process_that_does_its_part_is_ready(server: MetricsServer) -> None:
+    server.unready = str
+
+    assert get(server.url.replace("/metrics", "/ready")) == (200, "application/json", '{"status": "ready"}\n')
+
+
+def test_a_process_that_has_failed_is_neither_well_nor_ready(server: MetricsServer) -> None:
+    server.failed, server.unready = lambda: "it hangs", str
+
+    assert get(server.url.replace("/metrics", "/health"))[::2] == (503, '{"status": "failed", "detail": "it hangs"}\n')
+    assert get(server.url.replace("/metrics", "/ready"))[0] == 503
 
 
 def test_nobody_else_on_the_network_can_read_them(server: MetricsServer) -> None:
     assert server.url.startswith("http://127.0.0.1:")
+
+
+def test_an_operator_may_have_them_served_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAPELLE_METRICS_HOST", "127.0.0.2")
+    with serving(0) as opened:
+        assert opened is not None
+        assert opened.url.startswith("http://127.0.0.2:")
+        assert get(opened.url)[0] == 200
+
+
+def test_an_address_that_is_not_ours_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAPELLE_METRICS_HOST", "192.0.2.1")
+
+    with pytest.raises(AddressTaken, match=r"Expected to serve metrics on 192\.0\.2\.1:0, but "):
+        MetricsServer(0)
 
 
 def test_a_client_that_says_nothing_does_not_keep_others_from_an_answer(server: MetricsServer) -> None:

@@ -1,7 +1,15 @@
-"""How far a restore has come, all shards together, and when it is time to say so."""
+"""How far a restore has come, when it is time to say so, and whether a member does its part."""
 
-from kapelle.cli.reporting import Every, progress_fields
+from typing import Any
+
+import pytest
+
+from kapelle.cli.reporting import Every, progress_fields, unready
+from kapelle.topology.metrics import Counters
 from kapelle.topology.restore import Progress
+
+UP, DOWN = {"nodeid": 1, "state": "UP"}, {"nodeid": 1, "state": "DOWN"}
+BOOTSTRAP = {"nodeid": -1, "state": "INIT"}
 
 
 def test_shards_that_restore_at_once_are_told_as_one() -> None:
@@ -25,3 +33,47 @@ def test_it_is_time_once_in_each_interval() -> None:
     due = Every(2.0, lambda: next(times))
 
     assert [due() for _ in range(5)] == [False, True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("counters", "brokers", "reason"),
+    [
+        (Counters(), [], "0 of 2 groups have been joined"),
+        (Counters(groups_joined=1), [], "1 of 2 groups have been joined"),
+        (Counters(groups_joined=2), [UP], ""),
+        (Counters(groups_joined=1, shards=2, shards_active=2), [], ""),
+        (Counters(groups_joined=2, shards=4, shards_active=3), [UP], "1 of 4 shards are not folding"),
+        (
+            Counters(groups_joined=2, shards=4, shards_active=1, shards_restoring=3, restore_rows_left=70),
+            [UP],
+            "3 shards are being restored, 70 rows are left",
+        ),
+        (Counters(groups_joined=2, shards=4, shards_active=4), [BOOTSTRAP, DOWN], "no broker is connected"),
+        (Counters(groups_joined=2, shards=4, shards_active=4), [BOOTSTRAP], "no broker is connected"),
+        (Counters(groups_joined=2, shards=4, shards_active=4), [BOOTSTRAP, DOWN, UP], ""),
+    ],
+)
+def test_a_member_is_ready_when_all_that_it_holds_is_folding(
+    counters: Counters, brokers: list[dict[str, Any]], reason: str
+) -> None:
+    statistics = {"brokers": {str(number): one for number, one in enumerate(brokers)}}
+
+    assert unready(counters, statistics, {}, groups=2) == reason
+
+
+STEADY, REBALANCING = {"join_state": "steady"}, {"join_state": "wait-join", "state": "up", "stateage": 60_000}
+NEW, STANDING_BY = ({"join_state": "init", "state": "up", "stateage": age_ms} for age_ms in (500, 12_000))
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ([STEADY, NEW], "1 of 2 groups have been joined"),
+        ([STEADY, REBALANCING], "1 of 2 groups have been joined"),
+        ([STEADY, STANDING_BY], ""),
+    ],
+)
+def test_a_member_that_nobody_told_of_its_groups_asks_its_consumers(told: list[dict[str, Any]], reason: str) -> None:
+    consumers = {str(number): {"cgrp": one} for number, one in enumerate(told)}
+
+    assert unready(Counters(), {}, consumers, groups=2) == reason

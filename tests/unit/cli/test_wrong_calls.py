@@ -68,7 +68,11 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     (("topics", "plan", "--bootstrap-servers", "kafka.invalid:9092", "--timeout", "0.3"), 5, "Failed to resolve"),
     # Running
     (("processors", "run", *NOWHERE), 2, "Missing option '--state-dir'"),
-    (RUN, 4, "Expected processors to run, but kapelle.topology.page:topology has none"),
+    (
+        (*RUN, "--app", "tests.unit.cli.apps:empty"),
+        4,
+        "Expected processors to run, but tests.unit.cli.apps:empty has none",
+    ),
     ((*RUN, "--app", PROOF, "counting", "cuonting"), 3, "Expected processors among counting, joining,"),
     ((*RUN, "--app", PROOF, "--protocol", "nonsense"), 2, "'nonsense' is not one of 'classic', 'consumer'"),
     ((*RUN, "--app", PROOF, "--statistics-ms", "-1"), 2, "Input should be greater than or equal to 0"),

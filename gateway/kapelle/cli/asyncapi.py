@@ -1,0 +1,112 @@
+"""The public topics as an AsyncAPI 3 document, written from the streams and their contracts.
+
+python -m kapelle.cli.asyncapi docs/asyncapi.yaml
+"""
+
+import importlib.metadata
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from kapelle.processors.messages import Foreign
+from kapelle.processors.publisher.streams import KEYS
+from kapelle.processors.routes import SIGNALS
+from kapelle.processors.streams import Keep, Stream
+from kapelle.registry.contracts import public_streams
+from kapelle.topology.build import Topology
+
+AVRO: Final = "application/vnd.apache.avro+json;version=1.9.0"
+CLEANUP: Final = {Keep.FOR_EVER: "delete", Keep.A_WEEK: "delete", Keep.LATEST: "compact"}
+DESCRIPTION: Final = (
+    "What Kapelle tells others, and how they announce signals to it. Records are CloudEvents in binary mode. Each key "
+    "of a topic of changes numbers its records 1, 2, 3 …, without gaps. A topic of states has the latest change of a "
+    "key. Read with isolation.level=read_committed: then every record is there exactly once."
+)
+
+
+def document(topology: Topology) -> dict[str, Any]:
+    """The whole document."""
+    streams = public_streams(topology)
+    taken = [stream for stream in topology.streams.values() if stream == SIGNALS]
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Kapelle",
+            "version": importlib.metadata.version("kapelle"),
+            "description": DESCRIPTION,
+        },
+        "defaultContentType": "application/vnd.apache.avro+binary",
+        "channels": {_id(stream): _channel(topology, stream) for stream in (*streams, *taken)},
+        "operations": {
+            **{f"send-{_id(stream)}": _operation("send", stream) for stream in streams},
+            **{f"receive-{_id(stream)}": _operation("receive", stream) for stream in taken},
+        },
+        "components": {
+            "messages": {one.__name__: _message(one) for stream in (*streams, *taken) for one in _contracts(stream)}
+        },
+    }
+
+
+def as_yaml(found: dict[str, Any]) -> str:
+    """The document as it is kept and shown."""
+    return yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _contracts(stream: Stream) -> list[Any]:
+    return [one for one in stream.contracts if one is not Foreign]
+
+
+def _id(stream: Stream) -> str:
+    return stream.name.replace(".", "-")
+
+
+def _channel(topology: Topology, stream: Stream) -> dict[str, Any]:
+    kafka = {
+        "bindingVersion": "0.5.0",
+        "topic": topology.topic(stream),
+        "partitions": topology.partitions(stream),
+        "topicConfiguration": {"cleanup.policy": [CLEANUP[stream.keep]]},
+    }
+    names = [one.__name__ for one in _contracts(stream)]
+    return {
+        "address": topology.topic(stream),
+        "description": f"Key: {KEYS.get(stream, 'signal name')}. Kept: {stream.keep.value}.",
+        "messages": {name: {"$ref": f"#/components/messages/{name}"} for name in names},
+        "bindings": {"kafka": kafka},
+    }
+
+
+def _operation(action: str, stream: Stream) -> dict[str, Any]:
+    return {"action": action, "channel": {"$ref": f"#/channels/{_id(stream)}"}}
+
+
+def _message(contract: Any) -> dict[str, Any]:
+    schema = json.loads(contract.SCHEMA)
+    return {
+        "name": contract.FULL_NAME,
+        "summary": schema.get("doc", ""),
+        "contentType": "application/vnd.apache.avro+binary",
+        "payload": {"schemaFormat": AVRO, "schema": schema},
+        "bindings": {
+            "kafka": {
+                "bindingVersion": "0.5.0",
+                "key": {"type": "string"},
+                "schemaIdLocation": "payload",
+                "schemaLookupStrategy": "TopicNameStrategy",
+            }
+        },
+    }
+
+
+def main(arguments: list[str]) -> int:
+    from kapelle.topology.page import topology  # noqa: PLC0415 - all processors are slow to import
+
+    Path(arguments[0]).write_text(as_yaml(document(topology())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

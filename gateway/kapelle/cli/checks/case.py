@@ -1,0 +1,133 @@
+"""What the checks of the doctor share: findings, and a cluster that is asked each question once."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, but not by name
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
+
+from kapelle.cli.acls import Role
+from kapelle.cli.errors import AWAY, kafka_error
+from kapelle.cli.options import Target
+from kapelle.topology.build import Topology
+from kapelle.topology.errors import BadSetting, TopologyError
+from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.translate import REFUSED, made
+
+FREE_MB: Final = 1_024
+
+Configs = dict[str, dict[str, str]]
+
+
+class Verdict(StrEnum):
+    """How grave a finding is."""
+
+    OK = "ok"
+    WARNING = "warning"  # it works, but not as well or as safely as it could
+    WRONG = "wrong"  # it does not work, or will not for long
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What one check found, and what to do about it."""
+
+    check: str
+    verdict: Verdict
+    found: str
+    advice: str = ""
+
+
+class Case(msgspec.Struct, kw_only=True, dict=True):
+    """Whom the doctor looks at: a topology on a cluster, in a role, with a state directory or without."""
+
+    target: Target
+    topology: Topology
+    settings: KafkaSettings
+    role: Role = Role.PROCESSORS
+    state_dir: Path | None = None
+    free_mb: int = FREE_MB
+    clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    tried_at_ms: int | None = None  # when a transaction was begun, if one was
+    is_patient: bool = True  # until something was asked for twice in vain
+
+    @property
+    def timeout_s(self) -> float:
+        return self.settings.request_timeout_s
+
+    @cached_property
+    def admin(self) -> AdminClient:
+        return made(AdminClient, self.settings.admin())
+
+    @cached_property
+    def metadata(self) -> Any:
+        """The brokers and topics that this principal may see."""
+        return self.admin.list_topics(timeout=self.timeout_s)
+
+    @cached_property
+    def brokers(self) -> list[int]:
+        return sorted(self.metadata.brokers)
+
+    @cached_property
+    def broker_configs(self) -> Configs:
+        """The settings of each broker, by its number."""
+        return self._configs(ResourceType.BROKER, [str(number) for number in self.brokers])
+
+    @cached_property
+    def topic_configs(self) -> Configs:
+        """The settings of our topics that are there, the broker's defaults among them."""
+        return self._configs(ResourceType.TOPIC, self.there)
+
+    @cached_property
+    def there(self) -> list[str]:
+        """Our topics that are there."""
+        return [topic.name for topic in self.topology.topics() if topic.name in self.metadata.topics]
+
+    def replicas(self, topic: str) -> int:
+        """The replicas of the partition that has the fewest; 0 if there is no such topic."""
+        found = self.metadata.topics.get(topic)
+        return min((len(p.replicas) for p in found.partitions.values()), default=0) if found else 0
+
+    def _configs(self, kind: ResourceType, names: Sequence[str]) -> Configs:
+        if not names:
+            return {}
+        asked = self.admin.describe_configs(
+            [ConfigResource(kind, name) for name in names], request_timeout=self.timeout_s
+        )
+        return {r.name: {k: e.value or "" for k, e in future.result().items()} for r, future in asked.items()}
+
+
+Check = Callable[[Case], Iterator[Finding]]
+
+
+def looked_at(name: str, check: Check, case: Case) -> Iterator[Finding]:
+    """What a check finds. One that may not ask, or is not answered, says so: the others go on."""
+    try:
+        yield from _found(check, case)
+    except (KafkaException, TopologyError) as error:
+        said = kafka_error(error)
+        if said is None or isinstance(error, BadSetting):
+            raise
+        advice = "Ask again as somebody who may, or trust that it is right" if said.code() in REFUSED else "Try again"
+        yield Finding(name, Verdict.WARNING, f"could not be looked at: {said.str()}", advice)
+
+
+def _found(check: Check, case: Case) -> list[Finding]:
+    """Asked twice at most: a cluster that is new makes its topic of offsets when it is first asked for a group."""
+    try:
+        return list(check(case))
+    except (KafkaException, TopologyError) as error:
+        said = kafka_error(error)
+        if said is None or said.code() not in AWAY or not case.is_patient:
+            raise
+    case.is_patient = False
+    found = list(check(case))
+    case.is_patient = True
+    return found

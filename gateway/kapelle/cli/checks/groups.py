@@ -1,0 +1,161 @@
+"""The groups of the processors: who is in them, what they have committed, and what holds them up."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from confluent_kafka import Consumer, ConsumerGroupState, IsolationLevel, TopicPartition
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
+
+from kapelle.cli.checks.case import Case, Finding, Verdict
+from kapelle.cli.checks.topics import some
+from kapelle.topology.errors import ChangelogReplaced, OffsetsLost
+from kapelle.topology.kafka.notes import refuse_another
+from kapelle.topology.kafka.topics import Topics
+from kapelle.topology.kafka.translate import made
+
+STUCK: Final = 2  # a transaction that is open for so many of its time-outs is nobody's
+
+Places = Mapping[tuple[str, int], int]
+
+
+def members(case: Case) -> Iterator[Finding]:
+    """Whether somebody runs the processors, and by which protocol."""
+    groups = {case.topology.group(name): name for name in case.topology.processors}
+    if not groups:
+        return
+    asked = case.admin.describe_consumer_groups(list(groups), request_timeout=case.timeout_s)
+    found = {groups[group]: future.result() for group, future in asked.items()}
+    idle = [name for name, told in found.items() if not told.members]
+    other = [
+        f"{name} ({told.type.name.lower()})"
+        for name, told in found.items()
+        if told.members and told.type.name.lower() not in (case.settings.protocol.value, "unknown")
+    ]
+    moving = [
+        name
+        for name, told in found.items()
+        if told.members and told.state not in (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY)
+    ]
+    if idle:
+        advice = case.target.command("processors", "run", but=["--state-dir", "DIR"])
+        yield Finding("groups", Verdict.WARNING, f"nobody runs {some(idle)}", advice)
+    if other:
+        found_text = f"by another protocol than {case.settings.protocol.value}: {some(other)}"
+        yield Finding("groups", Verdict.WARNING, found_text, "Give all processes of a group the same --protocol")
+    if moving:
+        advice = "Look again in a moment; if it goes on, processes come and go: see their logs"
+        yield Finding("groups", Verdict.WARNING, f"{some(moving)} share partitions out anew", advice)
+    if not (idle or other or moving):
+        count = sum(len(told.members) for told in found.values())
+        yield Finding("groups", Verdict.OK, f"{len(found)} groups, {count} members")
+
+
+def offsets(case: Case) -> Iterator[Finding]:
+    """Whether each group has the offsets that its tables stand for, and how far behind it is."""
+    lag, lost = 0, False
+    for name in case.topology.processors:
+        if not set(_topics(case, name)) <= set(case.there):
+            continue  # what is missing is told by the check of topics
+        positions = _committed(case, name)
+        try:
+            _check_changelog(case, name, positions)
+        except (ChangelogReplaced, OffsetsLost) as error:
+            lost = True
+            what, _, advice = str(error).partition(". ")
+            yield Finding(case.topology.group(name), Verdict.WRONG, what, advice)
+            continue
+        ends = _ends(case, [(tp.topic, tp.partition) for tp in positions], IsolationLevel.READ_COMMITTED)
+        lag += sum(max(ends[tp.topic, tp.partition] - max(tp.offset, 0), 0) for tp in positions)
+    if not lost:
+        yield Finding("offsets", Verdict.OK, f"records that are not folded yet, markers among them: {lag}")
+
+
+def _topics(case: Case, processor: str) -> list[str]:
+    inputs = [case.topology.topic(s) for s in case.topology.processors[processor].inputs]
+    return [*inputs, case.topology.changelog(processor)]
+
+
+def _committed(case: Case, processor: str) -> list[TopicPartition]:
+    inputs = _topics(case, processor)[:-1]
+    places = [TopicPartition(topic, n) for topic in inputs for n in case.metadata.topics[topic].partitions]
+    # Not `read_committed`: that would wait for a transaction that is open.
+    config: dict[str, Any] = {
+        **case.settings.reader(case.topology.group(processor)),
+        "isolation.level": "read_uncommitted",
+    }
+    consumer = made(Consumer, config)
+    try:
+        return consumer.committed(places, case.timeout_s)
+    finally:
+        consumer.close()
+
+
+def _check_changelog(case: Case, processor: str, positions: Sequence[TopicPartition]) -> None:
+    changelog = case.topology.changelog(processor)
+    refuse_another(changelog, Topics(case.topology, case.settings).identities([changelog])[changelog], positions)
+    if any(tp.offset >= 0 for tp in positions):
+        return
+    places = [(changelog, n) for n in case.metadata.topics[changelog].partitions]
+    begins = _asked(case, places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+    ends = _ends(case, places, IsolationLevel.READ_COMMITTED)
+    if any(ends[place] > begins[place] for place in places):
+        raise OffsetsLost(case.topology.group(processor), changelog=changelog, inputs=_topics(case, processor)[:-1])
+
+
+def transactions(case: Case) -> Iterator[Finding]:
+    """Whether a transaction that nobody ends keeps readers from what stands behind it."""
+    places = [(name, number) for name in case.there for number in case.metadata.topics[name].partitions]
+    stable = _ends(case, places, IsolationLevel.READ_COMMITTED)
+    ends = _ends(case, places, IsolationLevel.READ_UNCOMMITTED)
+    held = {place: at for place, at in stable.items() if at < ends[place]}
+    limit_ms = STUCK * case.settings.transaction_timeout_ms
+    now_ms = case.clock_ms()
+    begun = _begun(case, held) if held else {}
+    old = [place for place, at_ms in begun.items() if now_ms - at_ms > limit_ms]
+    for topic, number in old:
+        seconds = (now_ms - begun[topic, number]) // 1000
+        found = f"a transaction at offset {held[topic, number]} is open for {seconds} s: nobody reads past it"
+        advice = (
+            "End whoever writes there; else kafka-transactions.sh --bootstrap-server … abort "
+            f"--topic {topic} --partition {number} --start-offset {held[topic, number]}"
+        )
+        yield Finding(f"{topic}-{number}", Verdict.WRONG, found, advice)
+    if not old:
+        yield Finding("open transactions", Verdict.OK, f"none for longer than {limit_ms // 1000} s")
+
+
+def _begun(case: Case, held: Places) -> Places:
+    """When the record at each place was written: the first of the transaction that is open there."""
+    config: dict[str, Any] = {
+        **case.settings.reader(f"{case.topology.prefix}.doctor"),
+        "isolation.level": "read_uncommitted",
+    }
+    consumer = made(Consumer, config)
+    found: dict[tuple[str, int], int] = {}
+    try:
+        for (topic, number), offset in held.items():
+            consumer.assign([TopicPartition(topic, number, offset)])
+            message = consumer.poll(case.timeout_s)
+            if message is not None and message.error() is None:
+                found[topic, number] = message.timestamp()[1]
+    finally:
+        consumer.close()
+    return found
+
+
+def _ends(case: Case, places: Sequence[tuple[str, int]], level: IsolationLevel) -> Places:
+    return _asked(case, places, OffsetSpec.latest(), level)  # type: ignore[no-untyped-call]
+
+
+def _asked(
+    case: Case,
+    places: Sequence[tuple[str, int]],
+    spec: OffsetSpec,
+    level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+) -> Places:
+    if not places:
+        return {}
+    asked = case.admin.list_offsets(
+        {TopicPartition(*place): spec for place in places}, isolation_level=level, request_timeout=case.timeout_s
+    )
+    return {(tp.topic, tp.partition): future.result().offset for tp, future in asked.items()}

@@ -1,0 +1,90 @@
+"""What Kafka lets this principal do, against what its role needs; and whether transactions work at all."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
+
+from kapelle.cli.acls import Acl, Role, acls
+from kapelle.cli.checks.case import Case, Finding, Verdict
+from kapelle.topology.kafka.translate import REFUSED, made
+
+NAME = "doctor"  # of the instance whose transaction is tried
+
+
+def allowed(case: Case) -> Iterator[Finding]:
+    """What is refused of the rights that `kapelle topics acls` lists for the role."""
+    has = {"TOPIC": _of_topics(case), "GROUP": _of_groups(case)}
+    refused = [
+        (acl, name, missing)
+        for acl in acls(case.topology)
+        if acl.role is case.role
+        for name, operations in has.get(acl.resource, {}).items()
+        if (name.startswith(acl.name) if acl.prefixed else name == acl.name)
+        and (missing := sorted(set(acl.operations) - operations))
+    ]
+    for acl, name, missing in refused:
+        found = f"{case.role.value} may not {', '.join(missing)} the {acl.resource.lower()}"
+        yield Finding(name, Verdict.WRONG, found, _only(acl, missing).command())
+    if not refused:
+        yield Finding("rights", Verdict.OK, f"{case.role.value} may do all that they need to, as far as can be asked")
+
+
+def _only(acl: Acl, operations: list[str]) -> Acl:
+    return Acl(acl.role, acl.resource, acl.name, prefixed=acl.prefixed, operations=tuple(operations))
+
+
+def _groups(case: Case) -> list[str]:
+    return [case.topology.group(name) for name in case.topology.processors] if case.role is Role.PROCESSORS else []
+
+
+def _of_topics(case: Case) -> Mapping[str, set[str]]:
+    # All that there should be: those that may not be described are not in the list of those that are there.
+    names = TopicCollection([topic.name for topic in case.topology.topics()])
+    asked = case.admin.describe_topics(names, include_authorized_operations=True, request_timeout=case.timeout_s)
+    found = {name: _operations(future) for name, future in asked.items()}
+    return {name: operations for name, operations in found.items() if operations is not None}
+
+
+def _of_groups(case: Case) -> Mapping[str, set[str]]:
+    names = _groups(case)
+    if not names:
+        return {}
+    asked = case.admin.describe_consumer_groups(
+        names, include_authorized_operations=True, request_timeout=case.timeout_s
+    )
+    found = {name: _operations(future) for name, future in asked.items()}
+    return {name: operations for name, operations in found.items() if operations is not None}
+
+
+def _operations(future: Any) -> set[str] | None:
+    """The operations that are allowed: none at all if not even describing is. None, if there is nothing to describe."""
+    try:
+        return {operation.name for operation in future.result().authorized_operations or ()}
+    except KafkaException as error:
+        code = error.args[0].code()
+        if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        if code in REFUSED:
+            return set()
+        raise
+
+
+def tried(case: Case) -> Iterator[Finding]:
+    """Whether a producer can begin transactions: that needs a right, a coordinator, and a time-out that is allowed."""
+    if case.role is not Role.PROCESSORS:
+        return
+    producer = made(Producer, {**case.settings.producer(f"{case.topology.prefix}.{NAME}"), "statistics.interval.ms": 0})
+    began_at_ms = case.clock_ms()
+    try:
+        producer.init_transactions(case.timeout_s)
+    except KafkaException as error:
+        said = error.args[0]
+        advice = "See to the settings and topics of transactions above: transaction.state.log.*, and the coordinator"
+        if said.code() in REFUSED:
+            needed = [a for a in acls(case.topology) if (a.role, a.resource) == (case.role, "TRANSACTIONAL_ID")]
+            advice = f"{needed[0].command()}; or see transaction.max.timeout.ms above"
+        yield Finding("transactions", Verdict.WRONG, f"none can be begun: {said.str()}", advice)
+        return
+    case.tried_at_ms = began_at_ms
+    yield Finding("transactions", Verdict.OK, "can be begun")

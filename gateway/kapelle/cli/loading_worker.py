@@ -1,0 +1,85 @@
+"""The worker that a command names: MODULE, MODULE:ATTRIBUTE, or the path of a file."""
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kapelle.cli.errors import AppFailed, AppMissing, BadReference, NotAWorker
+from kapelle.cli.loading import attribute_of, module_of
+
+if TYPE_CHECKING:
+    from kapelle.worker import Worker
+
+NAME: Final = "worker"  # what a worker is called, where a module has several
+
+_REFERENCE: Final = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*)(?::([^\W\d]\w*(?:\.[^\W\d]\w*)*))?")
+
+
+def load_workers(references: Sequence[str]) -> "Worker":
+    """All steps of the named workers, as one."""
+    from kapelle.worker import BadStep, Worker  # noqa: PLC0415 - slow to import
+
+    whole = Worker()
+    try:
+        for reference in references:
+            whole.include(load_worker(reference))
+    except BadStep as error:
+        raise NotAWorker(str(error)) from error
+    return whole
+
+
+def load_worker(reference: str) -> "Worker":
+    """Import what is named."""
+    from kapelle.worker import BadStep  # noqa: PLC0415 - slow to import
+
+    module, attribute = _named(reference)
+    try:
+        found = module_of(module)
+    except AppFailed as error:
+        if isinstance(error.__cause__, BadStep):  # it says what is wrong with the step
+            raise NotAWorker(f"{error.__cause__} (in module {module})") from error
+        raise
+    return _only(found, module) if attribute is None else _worker(attribute_of(found, module, attribute), reference)
+
+
+def _named(reference: str) -> tuple[str, str | None]:
+    path, colon, attribute = reference.partition(":")
+    if path.endswith(".py"):
+        file = Path(path)
+        if not file.is_file():
+            raise AppMissing(f"Expected a file {path}, but it is not there")
+        folder = str(file.resolve().parent)
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        reference = f"{file.stem}{colon}{attribute}"
+    matched = _REFERENCE.fullmatch(reference)
+    if matched is None:
+        raise BadReference(f"Expected MODULE, MODULE:WORKER or a file such as steps.py, but found {reference!r}")
+    return matched.group(1), matched.group(2)
+
+
+def _only(module: Any, name: str) -> "Worker":
+    """The worker of a module: the one called so, or the only one there is."""
+    from kapelle.worker import Worker  # noqa: PLC0415 - slow to import
+
+    found = {key: value for key, value in vars(module).items() if isinstance(value, Worker)}
+    if NAME in found:
+        return _worker(found[NAME], name)
+    if len(found) != 1:
+        what = f"{len(found)}: say which with {name}:NAME" if found else "none"
+        raise NotAWorker(f"Expected a Worker in module {name}, but found {what}")
+    return _worker(next(iter(found.values())), name)
+
+
+def _worker(found: Any, reference: str) -> "Worker":
+    from kapelle.worker import Worker  # noqa: PLC0415 - slow to import
+
+    if not isinstance(found, Worker):
+        raise NotAWorker(f"Expected {reference} to be a Worker, but found {type(found).__name__}")
+    if not found.steps:
+        raise NotAWorker(
+            f"Expected a worker with steps in {reference}, but it has none: decorate a function with @worker.step(type)"
+        )
+    return found

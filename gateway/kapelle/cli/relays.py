@@ -1,0 +1,62 @@
+"""What commands that relay have in common: logs, signals, errors of Kafka, and metrics while they run."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from kapelle.cli import metrics
+from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
+from kapelle.cli.options import Target
+from kapelle.cli.processors import mending
+from kapelle.cli.reach import reaching
+from kapelle.cli.reporting import FILE_S, Every
+from kapelle.cli.stopping import Stopping, stopping
+from kapelle.topology.kafka.config import KafkaSettings
+
+_log = logging.getLogger("kapelle.metrics")
+
+
+class Relaying(NamedTuple):
+    """What a relay runs with: how to reach Kafka, whether it is to stop, and where its metrics are served."""
+
+    kafka: KafkaSettings
+    heard: Stopping
+    server: metrics.MetricsServer | None
+
+
+@contextmanager
+def relaying(target: Target, *, port: int | None, form: LogFormat, level: LogLevel) -> Iterator[Relaying]:
+    """A relay runs within this block; what goes wrong with Kafka is told as commands tell it."""
+    kafka = target.kafka()
+    with (
+        logged_to_stderr(form, level),
+        stopping() as heard,
+        metrics.serving(port) as server,
+        reaching(kafka),
+        mending(target),
+    ):
+        yield Relaying(kafka, heard, server)
+
+
+@contextmanager
+def measured(
+    heard: Stopping, text: metrics.Text, server: metrics.MetricsServer | None, file: Path | None
+) -> Iterator[Callable[[], bool]]:
+    """Tell metrics within this block. What it gives is to be asked between batches: whether to stop."""
+    if server is not None:
+        server.text, server.unready = text, str
+        _log.info("serving metrics", extra={"fields": {"url": server.url}})
+    due = Every(FILE_S)
+
+    def stopped() -> bool:
+        if file is not None and due():
+            metrics.write(file, text())
+        return heard.asked
+
+    try:
+        yield stopped
+    finally:
+        if file is not None:
+            metrics.write(file, text())

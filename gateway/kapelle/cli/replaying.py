@@ -1,0 +1,147 @@
+"""What replay and verify share: where history is, room to fold it in, and a word now and then on how far they are."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+import typer
+
+from kapelle.cli import output
+from kapelle.cli.errors import DataInUse, NoServers
+from kapelle.cli.loading import load_topology
+from kapelle.cli.options import SERVERS, Target, properties
+from kapelle.cli.reach import reaching
+from kapelle.cli.schemas import framing
+from kapelle.cli.topics import planned, wrong
+from kapelle.topology.kafka.topics import Do
+from kapelle.topology.replay.errors import NoHistory
+
+if TYPE_CHECKING:
+    from kapelle.topology.kafka.config import KafkaSettings
+    from kapelle.topology.replay.folding import Folding
+    from kapelle.topology.replay.history import History
+    from kapelle.topology.tables import RocksStore
+
+TELL_EVERY_S: Final = 2.0
+LOG: Final = "log"  # where `kapelle dev --data` keeps its log
+
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", file_okay=False, help="The directory of a `kapelle dev` that has stopped."),
+]
+File = Annotated[
+    Path | None, typer.Option("--file", metavar="FILE", dir_okay=False, help="A file of `kapelle replay export`.")
+]
+
+
+class Where(msgspec.Struct, frozen=True, kw_only=True):
+    """Where history is: in a file, in a directory, or on Kafka. The first that was given counts."""
+
+    target: Target
+    data: Path | None = None
+    file: Path | None = None
+    registry: str | None = None
+
+    def __str__(self) -> str:
+        return str(self.file or self.data or "Kafka")
+
+
+@contextmanager
+def opened_history(where: Where) -> "Iterator[History]":
+    """The history that was named, closed at the end."""
+    with ExitStack() as opened:
+        if where.file is not None:
+            yield _exported(where, where.file)
+        elif where.data is not None:
+            yield _stored(opened, where, where.data)
+        else:
+            yield _on_kafka(opened, where)
+
+
+def _exported(where: Where, file: Path) -> "History":
+    from kapelle.topology.replay.exports import ExportedHistory, read_about  # noqa: PLC0415 - slow to import
+
+    about = read_about(file)
+    topology = where.target.topology()
+    if (topology.prefix, topology.partitions_default) != (about.prefix, about.partitions):
+        topology = load_topology(where.target.app, prefix=about.prefix, partitions=about.partitions)
+    return ExportedHistory(file, topology)
+
+
+def _stored(opened: ExitStack, where: Where, data: Path) -> "History":
+    from kapelle.topology.replay.history import StoredHistory  # noqa: PLC0415 - slow to import
+
+    topology = where.target.topology()
+    if not (data / LOG).is_dir():
+        raise NoHistory(data)
+    store = locked(opened, data / LOG, data)
+    return StoredHistory(topology, store, where=data, framing=framing(topology, where.registry))
+
+
+def locked(opened: ExitStack, path: Path, shown: Path) -> "RocksStore":
+    """A store that nobody else has, closed at the end."""
+    from kapelle.topology.tables import Memory, RocksStore, StoreLocked  # noqa: PLC0415 - slow to import
+
+    try:
+        store = RocksStore(path, Memory())
+    except StoreLocked as error:
+        raise DataInUse(shown, error.holder) from error
+    opened.callback(store.close)
+    return store
+
+
+def _on_kafka(opened: ExitStack, where: Where) -> "History":
+    from kapelle.topology.replay.kafka import KafkaHistory  # noqa: PLC0415 - slow to import
+
+    topology, kafka = where.target.topology(), servers(where.target)
+    written = framing(topology, where.registry)
+    # How long topics are kept and the like is for those who write to them to refuse.
+    missing = [change for change in planned(where.target) if change.do in (Do.CREATE, Do.MIGRATE)]
+    if missing:
+        raise wrong(missing, where.target)
+    opened.enter_context(reaching(kafka))
+    history = KafkaHistory(topology, kafka, framing=written)
+    opened.callback(history.close)
+    return history
+
+
+def servers(target: Target) -> "KafkaSettings":
+    """The way to Kafka; who has named nothing at all is told what there is to name."""
+    if not target.servers and SERVERS not in properties(target.config, target.extra):
+        raise NoServers(
+            "Expected --file, --data or --bootstrap-servers to say where history is, but found none of them"
+        )
+    return target.kafka()
+
+
+@contextmanager
+def scratch() -> "Iterator[RocksStore]":
+    """Room for tables, on disk, so that their size is no matter."""
+    from kapelle.topology.tables import Memory, RocksStore  # noqa: PLC0415 - slow to import
+
+    with tempfile.TemporaryDirectory(prefix="kapelle-replay-") as directory:
+        store = RocksStore(Path(directory) / "tables", Memory())
+        try:
+            yield store
+        finally:
+            store.close()
+
+
+class Progress:
+    """Says now and then, on stderr, how far a fold is."""
+
+    def __init__(self) -> None:
+        self._said_at_s = time.monotonic()
+
+    def tell(self, shard: str, events: int) -> None:
+        now_s = time.monotonic()
+        if events and now_s - self._said_at_s >= TELL_EVERY_S:
+            self._said_at_s = now_s
+            output.say(f"{shard}: {events:,} events")
+
+    def folding(self, fold: "Folding") -> None:
+        self.tell(f"{fold.shard[0]}-{fold.shard[1]}", fold.events)

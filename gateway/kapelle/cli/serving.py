@@ -1,0 +1,90 @@
+"""Serving the API from a command: the tokens, and what the API's own errors mean for an exit code."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kapelle.cli.errors import AddressTaken, BadFile, WrongServer
+
+if TYPE_CHECKING:
+    from kapelle.api import ApiSettings
+
+Host = Annotated[
+    str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; other than loopback needs tokens.")
+]
+Port = Annotated[
+    int, typer.Option("--port", metavar="PORT", min=0, max=65_535, help="Where to listen; 0 takes any free port.")
+]
+TokensFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--tokens",
+        metavar="FILE",
+        help="Who may ask: lines of a role (viewer, operator, admin) and a token. Or KAPELLE_TOKENS=role:token,…",
+    ),
+]
+
+
+HooksFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--hooks",
+        metavar="FILE",
+        exists=True,
+        dir_okay=False,
+        help="How webhooks and Amazon SNS become signals; read anew when it changes. Secrets there, or in "
+        "KAPELLE_HOOK_SECRETS=name:secret,…",
+    ),
+]
+
+
+def api_settings(tokens: Path | None, hooks: Path | None = None) -> "ApiSettings":
+    """Settings with the tokens and hooks of files, or of the environment."""
+    from kapelle.api import ApiSettings, Tokens  # noqa: PLC0415 - FastAPI is slow to import
+    from kapelle.sources import BadSources  # noqa: PLC0415
+    from kapelle.sources.endpoints import Endpoints  # noqa: PLC0415
+    from kapelle.sources.hooks import Hooks  # noqa: PLC0415
+
+    try:
+        watched = None if hooks is None else Endpoints(hooks)
+        known = Hooks.of() if watched is None else watched.hooks
+    except BadSources as error:
+        raise BadFile(str(error)) from error
+    return ApiSettings(
+        tokens=Tokens.from_environment() if tokens is None else Tokens.from_file(tokens),
+        hooks=known,
+        sns=None if watched is None else watched.sns,
+        endpoints=watched,
+    )
+
+
+@contextmanager
+def reloading(settings: "ApiSettings") -> Iterator[Callable[[], None]]:
+    """What is to be called now and then, so that the file of --hooks is followed; on SIGHUP it is read at once."""
+    watched = settings.endpoints
+    if watched is None:
+        yield lambda: None
+        return
+    before = signal.signal(signal.SIGHUP, lambda *_: watched.ask())
+    try:
+        yield watched.look
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@contextmanager
+def serving_api() -> Iterator[None]:
+    """What keeps the API from being served, as errors of the command."""
+    from kapelle.api import AddressTaken as Taken  # noqa: PLC0415 - FastAPI is slow to import
+    from kapelle.api import ApiError  # noqa: PLC0415
+
+    try:
+        yield
+    except Taken as error:
+        raise AddressTaken(f"{error}: give another --port") from error
+    except ApiError as error:
+        raise WrongServer(str(error)) from error

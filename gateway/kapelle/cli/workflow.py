@@ -1,0 +1,229 @@
+"""`kapelle workflow`: definitions, their versions, and which of them is active."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from kapelle.cli import definitions, output, tables
+from kapelle.cli.definitions import File
+from kapelle.cli.server import URL, Form, Output, RequestId, Url, connected
+
+group = typer.Typer(
+    name="workflow", help="Push, look at and switch workflows.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Id = Annotated[str, typer.Argument(metavar="WORKFLOW", help="The id of a workflow.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=200, help="How many at most.")]
+
+
+@group.command()
+def push(file: File, *, url: Url = URL, request_id: RequestId = None, form: Output = Form.TABLE) -> None:
+    """Add a version to a workflow, and the workflow itself if it is the first.
+
+    \b
+    Examples:
+      kapelle workflow push etl.yaml
+      kapelle workflow push etl.json --request-id release-42
+      kapelle workflow push - < etl.yaml
+    """
+    written = definitions.read(file)
+    with connected(url) as client:
+        pushed = client.workflows.push(written.text, is_yaml=written.is_yaml, request_id=request_id)
+    if form is Form.JSON:
+        output.json(msgspec.to_builtins(pushed))
+        return
+    output.data(f"{pushed.workflow_id} version {pushed.workflow_version_id}")
+    active = "active" if pushed.is_active else "not active"
+    same = ": the same request was made before" if pushed.status == "DUPLICATED" else ""
+    output.say(f"{active}{same}; start it with: kapelle run start {pushed.workflow_id}")
+
+
+@group.command()
+def validate(
+    file: File,
+    *,
+    remote: Annotated[bool, typer.Option("--remote", help="Ask the server instead of this package.")] = False,
+    url: Url = URL,
+    form: Output = Form.TABLE,
+) -> None:
+    """Check a definition without pushing it: everything that is wrong with it, each with its path.
+
+    No server is needed for this.
+
+    \b
+    Examples:
+      kapelle workflow validate etl.yaml
+      kapelle workflow validate etl.json --remote
+    """
+    written = definitions.read(file)
+    if remote:
+        with connected(url) as client:
+            client.workflows.validate(written.text, is_yaml=written.is_yaml)
+    else:
+        definitions.check(written)
+    if form is Form.JSON:
+        output.json({"valid": True})
+    else:
+        output.data(f"{written.name} can be pushed")
+
+
+@group.command("list")
+def list_workflows(
+    *,
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="What their ids begin with.")] = "",
+    limit: Limit = 50,
+    cursor: Annotated[str | None, typer.Option("--cursor", metavar="TEXT", help="Where the last page ended.")] = None,
+    url: Url = URL,
+    form: Output = Form.TABLE,
+) -> None:
+    """List workflows, by id.
+
+    \b
+    Examples:
+      kapelle workflow list
+      kapelle workflow list --prefix sales. -o json
+    """
+    with connected(url) as client:
+        page = client.workflows.list(prefix=prefix, limit=limit, cursor=cursor)
+    if form is Form.JSON:
+        output.json(msgspec.to_builtins(page))
+        return
+    rows = [
+        (one.workflow_id, one.active_version_id, one.latest_version_id, _name(one.owner), tables.at(one.modify_time))
+        for one in page.elements
+    ]
+    tables.show(("workflow", "active", "latest", "owner", "changed"), rows)
+    _more(page.page_info.has_next_page, page.page_info.end_cursor)
+
+
+@group.command()
+def describe(workflow_id: Id, *, url: Url = URL, form: Output = Form.TABLE) -> None:
+    """Show a workflow on one page: versions, properties, and how many instances are in which state.
+
+    \b
+    Examples:
+      kapelle workflow describe etl
+      kapelle workflow describe etl -o json
+    """
+    with connected(url) as client:
+        found = client.workflows.overview(workflow_id)
+    if form is Form.JSON:
+        output.json(msgspec.to_builtins(found))
+        return
+    properties = found.properties_snapshot or {}
+    strategy = properties.get("run_strategy")
+    tables.pairs(
+        [
+            ("workflow", found.workflow_id),
+            ("active version", found.active_version_id or "none"),
+            ("latest version", found.latest_version_id),
+            ("owner", _name(properties.get("owner"))),
+            ("run strategy", strategy.get("rule") if isinstance(strategy, dict) else strategy),
+            ("instances", ", ".join(f"{count} {status}" for status, count in found.instances.items()) or "none"),
+            ("latest instance", found.latest_instance_id),
+        ]
+    )
+
+
+@group.command()
+def versions(workflow_id: Id, *, limit: Limit = 50, url: Url = URL, form: Output = Form.TABLE) -> None:
+    """List the versions of a workflow, the latest first.
+
+    \b
+    Examples:
+      kapelle workflow versions etl
+    """
+    with connected(url) as client:
+        page = client.workflows.versions(workflow_id, limit=limit)
+    if form is Form.JSON:
+        output.json(msgspec.to_builtins(page))
+        return
+    rows = [
+        (
+            one.metadata.workflow_version_id,
+            "active" if one.is_active else "",
+            _name(one.metadata.version_author),
+            tables.at(one.metadata.create_time),
+        )
+        for one in page.elements
+    ]
+    tables.show(("version", "", "author", "pushed"), rows)
+    _more(page.page_info.has_next_page, page.page_info.end_cursor)
+
+
+@group.command()
+def activate(
+    workflow_id: Id,
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="A number, or latest.")] = "latest",
+    *,
+    url: Url = URL,
+    request_id: RequestId = None,
+    form: Output = Form.TABLE,
+) -> None:
+    """Make a version the active one: the one that is started from now on.
+
+    \b
+    Examples:
+      kapelle workflow activate etl
+      kapelle workflow activate etl 3
+    """
+    with connected(url) as client:
+        done = client.workflows.activate(workflow_id, version, request_id=request_id)
+    told(done, form, f"{workflow_id} version {done.workflow_version_id or version} is active")
+
+
+@group.command()
+def deactivate(workflow_id: Id, *, url: Url = URL, request_id: RequestId = None, form: Output = Form.TABLE) -> None:
+    """Leave a workflow without an active version: nothing starts it any more.
+
+    \b
+    Examples:
+      kapelle workflow deactivate etl
+    """
+    with connected(url) as client:
+        done = client.workflows.deactivate(workflow_id, request_id=request_id)
+    told(done, form, f"{workflow_id} has no active version")
+
+
+@group.command()
+def delete(
+    workflow_id: Id,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
+    url: Url = URL,
+    request_id: RequestId = None,
+    form: Output = Form.TABLE,
+) -> None:
+    """Delete a workflow that has nothing queued or running. Its history stays in the log.
+
+    \b
+    Examples:
+      kapelle workflow delete etl --yes
+    """
+    if not yes:
+        typer.confirm(f"Delete workflow {workflow_id}?", abort=True, err=True)
+    with connected(url) as client:
+        done = client.workflows.delete(workflow_id, request_id=request_id)
+    told(done, form, f"{workflow_id} is deleted")
+
+
+def told(done: msgspec.Struct, form: Form, text: str) -> None:
+    """Tell what came of a change."""
+    if form is Form.JSON:
+        output.json(msgspec.to_builtins(done))
+        return
+    output.data(text)
+    message = getattr(done, "message", None)
+    if message:
+        output.say(message)
+
+
+def _name(owner: object) -> str:
+    """An owner or author, who may be a name or an object with one."""
+    return str(owner.get("name", "")) if isinstance(owner, dict) else str(owner or "")
+
+
+def _more(has_more: bool, cursor: str | None) -> None:
+    if has_more:
+        output.say(f"there are more: --cursor {cursor}")
