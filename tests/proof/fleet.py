@@ -26,12 +26,19 @@ class Fleet:
         """Start the member of this number, unless it runs."""
         if self.running(number):
             return
-        state = self._directory / f"member-{number}"
+        state = self._state_of(number)
         state.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "tests.proof.member", "--state-dir", str(state), *self._arguments, *extra]
+        command = [sys.executable, "-m", *self._program(number), *self._arguments, *extra]
         with (state / "output.log").open("ab") as output:
             self._processes[number] = subprocess.Popen(command, stdout=output, stderr=output)
         self.starts += 1
+
+    def _program(self, number: int) -> list[str]:
+        """The module that is the member of this number, and what it is told besides what all are told."""
+        return ["tests.proof.member", "--state-dir", str(self._state_of(number))]
+
+    def _state_of(self, number: int) -> Path:
+        return self._directory / f"member-{number}"
 
     def running(self, number: int) -> bool:
         process = self._processes.get(number)
@@ -53,11 +60,11 @@ class Fleet:
         return len(dead)
 
     def failed(self) -> list[str]:
-        """Members that ended with an error of their own."""
+        """Members that ended with an error of their own. One may be told to stop before it listens to that."""
         return [
             f"member {n} ended with {p.returncode}: {self.output(n)[-2000:]}"
             for n, p in self._processes.items()
-            if p.poll() not in (None, 0, -signal.SIGKILL)
+            if p.poll() not in (None, 0, -signal.SIGKILL, -signal.SIGTERM)
         ]
 
     def freeze(self, number: int, seconds: float) -> None:
@@ -94,7 +101,7 @@ class Fleet:
                 process.wait()
 
     def output(self, number: int) -> str:
-        return (self._directory / f"member-{number}" / "output.log").read_text(errors="replace")
+        return (self._state_of(number) / "output.log").read_text(errors="replace")
 
     def pick(self, chance: random.Random) -> int | None:
         """One of those that run."""

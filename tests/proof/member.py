@@ -10,8 +10,10 @@ import os
 import random
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+from kapelle.topology.build import Topology
 from kapelle.topology.crash import CrashPoint
 from kapelle.topology.kafka.config import KafkaSettings, Protocol
 from kapelle.topology.kafka.run import KafkaMember
@@ -71,13 +73,13 @@ class Switch:
         return False
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str], make: Callable[..., Topology] = topology) -> int:
     args = parsed(argv)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     logging.basicConfig(
         level=logging.INFO if args.verbose else logging.ERROR, format="%(asctime)s %(name)s %(message)s"
     )
-    made = topology(args.topology, prefix=args.prefix, partitions=args.partitions)
+    made = make(args.topology, prefix=args.prefix, partitions=args.partitions)
     kafka = KafkaSettings(
         bootstrap_servers=args.bootstrap_servers,
         protocol=Protocol(args.protocol),

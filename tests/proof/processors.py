@@ -45,7 +45,10 @@ class Counting(Tables):
 
 ticks = Stream("ticks", (Tick,))
 counting = Processor(
-    "counting", tables=Counting, inputs=[ticks], events=Stream("counting.events", (Counted,), Keep.FOR_EVER)
+    "counting",
+    tables=Counting,
+    inputs=[ticks],
+    events=Stream("counting.events", (Counted,), Keep.FOR_EVER, public=True),
 )
 
 

@@ -18,27 +18,33 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
+from confluent_kafka import KafkaException
 
+from kapelle.topology.build import Topology
 from kapelle.topology.crash import CrashPoint
 from kapelle.topology.kafka.config import KafkaSettings, Protocol
 from kapelle.topology.kafka.topics import Topics
-from tests.proof.checks import violations
+from tests.proof.checks import Seen, violations
 from tests.proof.fleet import Fleet
-from tests.proof.kafka import committed_lag, publish, seen
+from tests.proof.kafka import committed_lag, publish, seen, unfolded
 from tests.proof.mutants import MUTANTS
 from tests.proof.processors import topology
 from tests.proof.tables import table_problems
 from tests.proof.workload import Published, mixed
 from tests.support.broker import Broker, BrokerSettings, open_private_broker
 from tests.support.proxy import END_TXN, Proxy, Then
+from tests.support.settings import KILLED_MS
 
 MEMBERS = 3
 SESSION_MS = 2_500
 TRANSACTION_MS = 5_000
 COMMIT_S = 2.0
-CRASH_S = 10.0  # how long to wait for a member to come to the moment where it must die
+CRASH_S = 10.0  # how long to wait for a member to come to the moment where it must die...
+COMMIT_CRASH_S = 80.0  # ...and to a commit, which it will come to while records do
+TRICKLE_S = 0.2
 SLICE_S = 4.0  # the records between two faults are published within this time
 DRAIN_S = 180.0
 QUIET_CHECKS = 3
@@ -62,6 +68,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class Proof:
     """One run. `run` returns the violations; an empty list is the proof."""
 
+    fleet_type: type[Fleet] = Fleet
+
     def __init__(self, broker: Broker, proxy: Proxy | None, directory: Path, plan: Plan) -> None:
         self.plan = plan
         self.done = Counter[str]()
@@ -70,12 +78,28 @@ class Proof:
         self._broker = broker
         self._proxy = proxy
         self._chance = random.Random(plan.seed)
-        self._topology = topology(prefix=f"proof-{plan.seed}-{random.SystemRandom().randrange(10**9)}")
+        self._topology = self._made(f"proof-{plan.seed}-{random.SystemRandom().randrange(10**9)}")
         self._directory = directory
-        self.fleet = Fleet(directory, self._arguments(broker.bootstrap_servers))
+        self.fleet = self.fleet_type(directory, self._arguments(broker.bootstrap_servers))
         self._through_proxy = ["--bootstrap-servers", broker.proxied_servers] if proxy is not None else []
-        # The streams share the records: ticks, offers and hops alike, and half as many reminders.
-        self.published = mixed(plan.seed, max(plan.records * 2 // 7, 2))
+        self.published = self._records()
+
+    # What another proof does its own way ------------------------------------------------------------------------------
+
+    def _made(self, prefix: str) -> Topology:
+        return topology(prefix=prefix)
+
+    def _records(self) -> list[Published]:
+        """The streams share the records: ticks, offers and hops alike, and half as many reminders."""
+        return mixed(self.plan.seed, max(self.plan.records * 2 // 7, 2))
+
+    def _begin(self) -> None:
+        """All that must have happened before the first record is published."""
+
+    def _problems(self, found: Seen) -> list[str]:
+        return violations(self.published, found)
+
+    # How it is done ---------------------------------------------------------------------------------------------------
 
     def _arguments(self, servers: str) -> list[str]:
         plan = self.plan
@@ -96,6 +120,7 @@ class Proof:
         try:
             for number in range(MEMBERS):
                 self._start(number)
+            self._begin()
             publisher.start()
             while self.faults < self.plan.faults:
                 time.sleep(self._chance.random() * self.plan.pause_s)
@@ -106,19 +131,26 @@ class Proof:
             self._over.set()
             publisher.join()
             self._drain()
+            if problems := self.fleet.failed():
+                return problems
         finally:
             self._over.set()
             self.fleet.stop_all()
-            publisher.join()
+            if publisher.ident is not None:
+                publisher.join()
         found = seen(self._broker.bootstrap_servers, self._topology)
-        problems = violations(self.published, found)
+        problems = self._problems(found)
         return problems + table_problems(self._broker.bootstrap_servers, self._topology, self._directory, found)
 
     def _as_faults_allow(self) -> Iterator[Published]:
         """The records, slice by slice: every fault finds some under way."""
+        slice_records = len(self.published) / self.plan.faults
         for n, row in enumerate(self.published):
-            while n >= len(self.published) * (self.faults + 1) / self.plan.faults and not self._over.is_set():
+            while n >= slice_records * (self.faults + 1) and not self._over.is_set():
                 time.sleep(0.01)
+            if self.plan.crashes_only and n >= slice_records * (self.faults + 0.5):
+                # A member that must die at a commit must find something to commit, however long it takes to start.
+                self._over.wait(TRICKLE_S)
             yield row
 
     def _fault(self) -> None:
@@ -163,7 +195,7 @@ class Proof:
             # Partitions must come and go again: another member joins when this one has had time to get some.
             time.sleep(CRASH_S / 2)
             self._start(MEMBERS)
-        until = time.monotonic() + CRASH_S
+        until = time.monotonic() + (COMMIT_CRASH_S if self.plan.crashes_only else CRASH_S)
         while self.fleet.running(number) and time.monotonic() < until:
             time.sleep(0.05)
         if not self.fleet.running(number):
@@ -208,17 +240,23 @@ class Proof:
         self.fleet.stop(number)
 
     def _drain(self) -> None:
-        """Wait until nothing is left to fold for a while, and the last timers have fired."""
+        """Wait until nothing is left to fold for a while, and the last timers have fired; or a member has failed."""
         until = time.monotonic() + DRAIN_S
         quiet, last = 0, -1
-        while quiet < QUIET_CHECKS:
+        while quiet < QUIET_CHECKS and not self.fleet.failed():
             if time.monotonic() > until:
                 raise TimeoutError(f"not drained after {DRAIN_S} s: {last} offsets left")
             time.sleep(1.0)
-            lag = committed_lag(self._broker.bootstrap_servers, self._topology)
-            # What remains when nothing moves is the markers of the last transactions.
+            try:
+                lag = committed_lag(self._broker.bootstrap_servers, self._topology)
+            except KafkaException:
+                continue  # the last fault may have been the broker's, and it has yet to find its coordinators
+            # What remains when nothing moves is the markers of the last transactions. But members that have no time to
+            # run do not move either: so no record may be left.
             quiet = quiet + 1 if lag == last else 0
             last = lag
+            if quiet == QUIET_CHECKS and unfolded(self._broker.bootstrap_servers, self._topology):
+                quiet = 0
         self._say("drained")
 
     def _say(self, text: str) -> None:
@@ -226,22 +264,31 @@ class Proof:
             print(text, file=sys.stderr, flush=True)
 
 
+P = TypeVar("P", bound=Proof)
+
+
 def prove(plan: Plan) -> tuple[list[str], Proof]:
     """Prove on a broker of our own."""
+    return prove_by(Proof, plan)
+
+
+def prove_by(kind: type[P], plan: Plan) -> tuple[list[str], P]:
+    """One kind of proof, on a broker of its own."""
     settings = BrokerSettings(
+        node_session_ms=KILLED_MS if plan.broker_faults else BrokerSettings().node_session_ms,
         overrides={
             "group.consumer.session.timeout.ms": str(SESSION_MS),
             "group.consumer.min.session.timeout.ms": "1000",
             "group.consumer.heartbeat.interval.ms": "500",
             "group.consumer.min.heartbeat.interval.ms": "200",
-        }
+        },
     )
     with (
         open_private_broker(settings) as broker,
         Proxy(broker) as proxy,
         tempfile.TemporaryDirectory(prefix="kapelle-proof-") as directory,
     ):
-        proof = Proof(broker, proxy, Path(directory), plan)
+        proof = kind(broker, proxy, Path(directory), plan)
         return proof.run(), proof
 
 

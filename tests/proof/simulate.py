@@ -20,12 +20,14 @@ def simulate(seed: int, *, member: type[Member] = Member, records: int = 12, tur
     schedule = Schedule(ALL, seed, member=member, same_cycle=DELIVERIES[seed % 3], limits=LIMITS)
     published = mixed(seed, records)
     schedule.publish_later(published)
-    schedule.run(turns)
-    seen = seen_by_readers(schedule, ALL)
-    shards = [
-        (s.processor, s.partition, s.state) for p in schedule.processes if p.member for s in p.member.shards.values()
-    ]
-    return violations(published, seen) + table_violations(shards, seen)
+    try:
+        schedule.run(turns)
+        seen = seen_by_readers(schedule, ALL)
+        members = [p.member for p in schedule.processes if p.member]
+        shards = [(s.processor, s.partition, s.state) for m in members for s in m.shards.values()]
+        return violations(published, seen) + table_violations(shards, seen)
+    finally:
+        schedule.close()
 
 
 def seen_by_readers(schedule: Schedule, topology: Topology) -> dict[str, dict[int, list[tuple[str, Any]]]]:

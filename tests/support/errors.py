@@ -4,6 +4,7 @@ SupportError
 ├── operator: whoever runs the tests
 │   ├── NoBroker            no way to a broker works on this machine; says what was tried
 │   ├── NoContainer         Docker answers, but cannot give us a container: no image, no rights
+│   ├── NoClient            a program that the documents show is missing, and cannot be installed
 │   ├── CommandFailed       a tool that we ran (mvn, apt-get, java, docker) failed; holds the end of its output
 │   └── BrokerDidNotStart   the server is there but does not answer; holds the end of its log
 └── caller: the author of a test
@@ -35,6 +36,14 @@ class NoContainer(SupportError):
         super().__init__(f"Expected Docker to run {image}, but it said: {reason}")
         self.image = image
         self.reason = reason
+
+
+class NoClient(SupportError):
+    """A program that the documents show is not here."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Expected {name}, but found none, and we are not root on a machine with apt: install it")
+        self.name = name
 
 
 class CommandFailed(SupportError):

@@ -3,15 +3,17 @@
 import shutil
 import signal
 import tempfile
+import time
 from pathlib import Path
 
 from tests.support.brokers import Broker
 from tests.support.jars import Installation
-from tests.support.processes import LeashedProcess
+from tests.support.processes import LeashedProcess, is_stopped
 from tests.support.readiness import wait_until_ready
 from tests.support.settings import HOST, BrokerSettings, Ports, free_ports, server_properties, write_properties
 
 STOP_TIMEOUT_S = 20
+PAUSE_S = 0.01
 
 
 class JarBroker(Broker):
@@ -53,6 +55,9 @@ class JarBroker(Broker):
     def pause(self) -> None:
         if self._process:
             self._process.signal(signal.SIGSTOP)
+            # A signal is on its way for a moment, and the threads that have not heard of it still answer.
+            while self._process.alive() and not is_stopped(self._process.pid):
+                time.sleep(PAUSE_S)
 
     def resume(self) -> None:
         if self._process:

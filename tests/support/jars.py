@@ -103,7 +103,7 @@ def install() -> Installation:
     ensure_java()
     found = Installation(home=CACHE / f"kafka-{KAFKA_VERSION}")
     if not found.archive.exists():
-        with _locked(CACHE / f"kafka-{KAFKA_VERSION}.lock"):
+        with locked(CACHE / f"kafka-{KAFKA_VERSION}.lock"):
             found.home.mkdir(parents=True, exist_ok=True)
             steps = ((found.libs, _fetch), (found.formatted, _format), (found.archive, _archive_classes))
             for target, make in steps:
@@ -114,7 +114,7 @@ def install() -> Installation:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

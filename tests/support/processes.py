@@ -54,3 +54,14 @@ class LeashedProcess:
         self.signal(signal.SIGCONT)
         if not self.wait(timeout_s):
             self.kill()
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether every thread of a process has heard a SIGSTOP."""
+    states = [
+        line
+        for status in Path(f"/proc/{pid}/task").glob("*/status")
+        for line in status.read_text().splitlines()
+        if line.startswith("State:")
+    ]
+    return all("T (stopped)" in state for state in states)

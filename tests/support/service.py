@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
 def up() -> str:
     """Start it unless it runs; say where it is."""
     if _compose_answers():
-        run(["docker", "compose", "up", "--detach", "--wait"], cwd=REPOSITORY)
+        run(["docker", "compose", "up", "--detach", "--wait", "kafka"], cwd=REPOSITORY)
         return f"Kafka is at {HOST}:{CLIENT_PORT} (docker compose)"
     if _running_pid() is None:
         _start_in_background()
@@ -104,7 +104,7 @@ def _start_in_background() -> None:
 
 
 def _command() -> tuple[list[str], str]:
-    installation, settings, ports = install(), BrokerSettings(), _ports()
+    installation, settings, ports = install(), BrokerSettings(node_session_ms=9_000), _ports()
     DIRECTORY.mkdir(parents=True, exist_ok=True)
     return installation.server(prepare(installation, settings, ports, DIRECTORY), settings), f"{HOST}:{ports.client}"
 

@@ -19,6 +19,8 @@ ADDRESS_VARIABLE = "KAPELLE_TEST_BOOTSTRAP"
 PORTS = range(20_000, 32_000)
 PORT_ATTEMPTS_MAX = 1_000
 
+KILLED_MS = 3_000  # the session of a node that a test kills and starts again
+
 
 class Ports(msgspec.Struct, frozen=True):
     """Where the node listens. Clients of the proxied listener are told `proxy`, where a test may put a proxy."""
@@ -37,6 +39,9 @@ class BrokerSettings(msgspec.Struct, frozen=True):
     """
 
     session_timeout_min_ms: int = 1_000
+    # After so much silence the node loses all its partitions until it is heard again, and on a busy machine it may be
+    # slow to speak. But a killed node is refused as its own duplicate for as long: `KILLED_MS` for those.
+    node_session_ms: int = 30_000
     # How often the broker looks for transactions past their time-out. None leaves its default of 10 s.
     transaction_cleanup_interval_ms: int | None = None
     overrides: Mapping[str, str] = {}
@@ -88,8 +93,7 @@ def server_properties(
         "advertised.listeners": f"PLAINTEXT://{advertise}:{ports.client},PROXIED://{HOST}:{ports.proxy}",
         "log.dirs": data,
         "auto.create.topics.enable": "false",
-        # A killed node is refused as its own duplicate until its last session ends: 9 s by default.
-        "broker.session.timeout.ms": "3000",
+        "broker.session.timeout.ms": str(settings.node_session_ms),
         "broker.heartbeat.interval.ms": "500",
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "8",
