@@ -4,10 +4,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
+from hypothesis import settings
 
 from tests.support.broker import Broker, BrokerSettings, open_broker, open_private_broker
 from tests.support.brokers import GivenBroker
 from tests.support.proxy import Proxy
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 PrivateBroker = Callable[[BrokerSettings], Broker]
 

@@ -21,6 +21,7 @@ from tests.support.processes import LeashedProcess
 from tests.support.settings import (
     ADDRESS_VARIABLE,
     KAFKA_VERSION,
+    KILLED_MS,
     PORTS,
     Ports,
     container_environment,
@@ -60,7 +61,7 @@ def test_a_broker_lists_the_topics_that_were_created(broker: Broker) -> None:
 
 
 def test_a_broker_keeps_its_address_and_data_through_kill_stop_and_restart(private_broker: PrivateBroker) -> None:
-    broker = private_broker(BrokerSettings())
+    broker = private_broker(BrokerSettings(node_session_ms=KILLED_MS))
     address = broker.bootstrap_servers
     broker.create_topic("kept")
 

@@ -158,6 +158,18 @@ def test_topics_are_planned_made_and_verified(broker: Broker, prefix: str) -> No
     assert json.loads(kapelle("topics", "plan", *options, "-o", "json").stdout) == []
 
 
+def test_changelogs_are_adopted_by_name(broker: Broker, prefix: str) -> None:
+    options = ("--bootstrap-servers", broker.bootstrap_servers, "--app", PROOF, "--prefix", prefix)
+    kapelle("topics", "apply", *options)
+
+    adopted = kapelle("topics", "adopt", "counting", *options)
+    unknown = kapelle("topics", "adopt", "nobody", *options)
+
+    assert (adopted.exit_code, adopted.stderr) == (0, "counting: no offsets released from the changelog of before\n")
+    assert unknown.exit_code == 3
+    assert "but found nobody" in unknown.stderr
+
+
 def test_topics_with_other_partitions_are_refused_and_left_alone(broker: Broker, prefix: str) -> None:
     options = ("--bootstrap-servers", broker.bootstrap_servers, "--app", PROOF, "--prefix", prefix)
     kapelle("topics", "apply", *options, "--partitions", "1")
@@ -224,6 +236,7 @@ def test_a_process_that_lost_its_tables_says_how_restoring_went(
         return metric(url, "kapelle_kafka_broker_up")
 
     wait_until(told_by_the_client, first.said)
+    wait_until(lambda: metric(url, "kapelle_consumer_lag_records") is not None or None, first.said)
     assert first.stop()[0] == 0
 
     second = start(*run, "--state-dir", str(tmp_path / "new"), "--metrics", str(tmp_path / "kapelle.prom"))

@@ -1,21 +1,30 @@
 """One namespace package from five units: its portions, its layers, its exports, and the wheel that users get."""
 
+import ast
 import importlib
+import importlib.metadata
 import json
 import pkgutil
+import re
 import subprocess
 import sys
 import sysconfig
 import tomllib
 import zipfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import kapelle
-from tests.tidy.files import REPOSITORY, UNITS, name_of, project_files
+from tests.tidy.files import REPOSITORY, UNITS, name_of, parsed, project_files, python_files
+
+# Who imports them has them: the package itself, and pytest, which alone loads the plugin of the test kit.
+ALWAYS_THERE = {"kapelle", "pytest"}
+# What is not in the environment of the tests cannot be asked for the name of its distribution.
+ELSEWHERE = {"faust": ["faust-streaming"]}
 
 # Imports every module of the wheel where the checkout cannot be seen: the editable install is a matter of `site`.
 IMPORT_ALL = """
@@ -72,6 +81,38 @@ def test_every_portion_is_under_the_rule_of_the_layers() -> None:
     rules = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"]
 
     assert sorted(rules["root_packages"]) == sorted(f"kapelle.{portion.name}" for portion in portions())
+
+
+def test_every_package_that_is_imported_is_declared() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+    declared = {normal(re.split(r"[^A-Za-z0-9._-]", one)[0]) for one in wanted} | ALWAYS_THERE
+    distributions = {**ELSEWHERE, **importlib.metadata.packages_distributions()}
+
+    undeclared = {
+        f"{name_of(path)}: {package}"
+        for path in python_files(*UNITS)
+        for package in imported_packages(path)
+        if not declared & set(map(normal, distributions.get(package, [package])))
+    }
+
+    assert sorted(undeclared) == []
+
+
+def normal(name: str) -> str:
+    """The name of a distribution as all spellings of it have it in common."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imported_packages(path: Path) -> set[str]:
+    """The packages of others that a module imports, wherever in it."""
+    names: set[str] = set()
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            names.add(node.module.partition(".")[0])
+    return names - sys.stdlib_module_names
 
 
 def test_every_exported_name_exists_once() -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kapelle.processors.streams import DAY_MS
 from kapelle.topology.crash import CrashPoint
+from kapelle.topology.errors import ChangelogReplaced, OffsetsLost
+from kapelle.topology.kafka.notes import adopt
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.tables import Batch, Memory, RocksStore, ShardState, StoreCorrupt
 from tests.integration.runtime.members import ENOUGH_S, Deployment, Process, own, until
@@ -145,25 +147,72 @@ def test_damage_that_shows_only_when_it_is_read_is_put_away_for_the_next_start(p
     assert place.goes_on()["restored_rows"] >= WORDS
 
 
-def test_tables_are_read_anew_when_the_changelog_is_another_topic(place: Kept) -> None:
+@pytest.mark.parametrize("tables", ["kept", "gone"])
+def test_a_changelog_that_was_made_anew_is_refused_until_it_is_adopted(place: Kept, tables: str) -> None:
     """As after a topic was brought back from a copy: the offsets that the tables stand for mean nothing in it."""
     name = place.topology.changelog("counting")
     rows = place.messages(name)
+    if tables == "gone":
+        shutil.rmtree(place.directory / "one")
     admin = AdminClient({"bootstrap.servers": place.broker.bootstrap_servers})
     admin.delete_topics([name])[name].result(ENOUGH_S)
     topics = Topics(place.topology, place.settings)
     until(lambda: bool(topics.plan()), "the changelog to be gone")
     topics.apply()
     until(lambda: not topics.plan(), "the changelog to be there again")
+
+    refusing = place.member()
+    with pytest.raises(ChangelogReplaced, match=f"Expected {name} to be .*: kapelle topics adopt"), refusing:
+        until(refusing.ended, "the member to refuse the empty changelog")
+
     producer = Producer({"bootstrap.servers": place.broker.bootstrap_servers, "enable.idempotence": True})
     for row in rows:
         producer.produce(name, row.value(), row.key(), row.partition() or 0)
     assert producer.flush(ENOUGH_S) == 0
+    assert adopt(place.topology, place.settings, "counting") == 2
 
     counted = place.goes_on()
 
-    assert counted["wipes"] == 2
+    assert counted["wipes"] == (2 if tables == "kept" else 0)
     assert counted["restored_rows"] >= WORDS
+
+
+def test_tables_whose_offsets_are_gone_are_refused_until_somebody_says_where_to_go_on(place: Kept) -> None:
+    """As after the broker has forgotten the offsets of a group that was away for too long."""
+    group = place.topology.group("counting")
+    inputs = [TopicPartition(place.topology.topic(s), n) for s in counting.inputs for n in range(2)]
+    admin = AdminClient({"bootstrap.servers": place.broker.bootstrap_servers})
+    committed = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, inputs)])[group].result()
+    offsets = [TopicPartition(tp.topic, tp.partition, tp.offset) for tp in committed.topic_partitions]
+    until(lambda: _deleted(admin, group), "the group to be deleted")
+
+    refusing = place.member()
+    with pytest.raises(OffsetsLost, match=f"Expected the group {group} to have .* --reset-offsets"), refusing:
+        until(refusing.ended, "the member to refuse tables without offsets")
+    admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, offsets)])[group].result()
+
+    assert place.goes_on()["wipes"] == 0
+
+
+def test_a_first_cycle_that_was_given_up_leaves_nothing_to_be_refused(broker: Broker, tmp_path: Path) -> None:
+    """Its rows stand in the changelog, aborted, and there are no offsets: that is a beginning, not a loss."""
+    place = Kept(broker, tmp_path)
+    with Process(place, "--topology", "counting", "--crash-at", CrashPoint.BEFORE_COMMIT.value) as process:
+        place.publish_more()
+        assert process.process.wait(ENOUGH_S) == -signal.SIGKILL, process.said()
+
+    assert place.goes_on()["restored_rows"] == 0
+
+
+def _deleted(admin: AdminClient, group: str) -> bool:
+    """The broker refuses while it still counts a member that has left."""
+    try:
+        admin.delete_consumer_groups([group])[group].result()
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.NON_EMPTY_GROUP:
+            raise
+        return False
+    return True
 
 
 def test_progress_is_told_while_restoring(place: Kept) -> None:

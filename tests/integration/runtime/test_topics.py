@@ -119,6 +119,18 @@ def test_another_number_of_partitions_is_refused_and_never_changed(broker: Broke
         topics.verify()
 
 
+def test_too_few_replicas_are_told_to_whoever_asks_for_more(broker: Broker, settings: KafkaSettings) -> None:
+    topology = own([counting])
+    Topics(topology, settings).apply()
+    until(lambda: Topics(topology, settings).plan() == [], "the topics to be there")
+
+    left = Topics(topology, settings, replication=3).apply()
+
+    assert [(c.do, c.topic, c.found) for c in left] == [(Do.REPLICATE, t.name, "1") for t in topology.topics()]
+    assert str(left[0]) == (f"{left[0].topic}: has 1 replicas; needs 3. Give it more with kafka-reassign-partitions")
+    assert Topics(topology, settings, replication=1).plan() == []
+
+
 def test_a_member_refuses_to_start_without_its_topics_and_names_the_command(
     settings: KafkaSettings, tmp_path: Path
 ) -> None:

@@ -1,0 +1,1 @@
+"""An engine that takes signals in, and the processes that bring them."""

@@ -1,0 +1,420 @@
+"""Every metric of the reference exists, and moves when something happens to it: each is provoked here, for real."""
+
+import re
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import httpx
+import pytest
+from confluent_kafka import Producer
+
+from kapelle.api.measuring import ALL as API
+from kapelle.cli.metrics import WORKER
+from kapelle.cli.reporting import Reporter
+from kapelle.cli.worker import worker_text
+from kapelle.processors.signals.windows import WINDOW_MS
+from kapelle.schemas.contracts import Task
+from kapelle.sinks.metrics import SINKS
+from kapelle.sources.metrics import OPENLINEAGE, OUTBOX, SOURCES, TRACES
+from kapelle.topology.errors import CycleAborted, ProducerLost
+from kapelle.topology.exposition import (
+    BROKER,
+    BROKER_UP,
+    CLIENT,
+    COUNTERS,
+    EVENTS,
+    HELD,
+    LAG,
+    SIGNALS,
+    SIZES,
+    STARTS,
+    TIMERS,
+    TIMES,
+    TRANSACTION,
+    member_exposition,
+)
+from kapelle.topology.settings import Limits, MemberSettings
+from kapelle.topology.tables import MemoryStore
+from kapelle.worker import Answer, Context, Runner, TransportUnavailable, Word, Worker, WorkerSettings
+from tests.integration import metrics_relays
+from tests.integration.api.places import embedded_place, step
+from tests.integration.runtime.members import Deployment, until
+from tests.proof.contracts import Hop, Reminder
+from tests.proof.processors import counting, reminding, stages, topology
+from tests.proof.workload import ticks
+from tests.support.broker import Broker, BrokerSettings, open_private_broker
+from tests.tidy.files import REPOSITORY
+from tests.unit.signals.announcing import armed, say
+from tests.unit.topology.world import World, tick
+from tests.unit.worker.samples import task
+
+pytestmark = pytest.mark.timeout(290)
+
+ENOUGH_S = 120.0
+WEEK_MS = 7 * 24 * 3_600_000
+SAMPLE = re.compile(r"(kapelle_[a-z0-9_]+)(\{.*\})? (\S+)")
+PARTS = ("_bucket", "_sum", "_count")
+
+
+class Watch:
+    """Every value that each metric was seen with, by its name and labels. What is not told is taken for zero."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, dict[str, set[float]]] = defaultdict(dict)
+        self._looks = 0
+
+    def look(self, text: str) -> None:
+        told = {}
+        for line in text.splitlines():
+            if not line.startswith("#"):
+                found = SAMPLE.fullmatch(line)
+                assert found is not None, line
+                told[found[1], found[2] or ""] = float(found[3])
+        for name, labels in told:
+            self.values[name].setdefault(labels, {0.0} if self._looks else set())
+        for name, series in self.values.items():
+            for labels, values in series.items():
+                values.add(told.get((name, labels), 0.0))
+        self._looks += 1
+
+    def moved(self, metric: str) -> bool:
+        """Whether it was seen with two values."""
+        names = [metric] if metric in self.values else [f"{metric}{part}" for part in PARTS]
+        return all(any(len(values) > 1 for values in self.values.get(name, {}).values()) for name in names)
+
+
+def names(*tables: dict[str, Any]) -> list[str]:
+    return [metric.name for table in tables for metric in table.values()]
+
+
+def limited(**limits: Any) -> MemberSettings:
+    return MemberSettings(limits=Limits(**{"cycle_ms_max": 60_000, **limits}))
+
+
+# Members ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def member() -> Watch:
+    """A member on a simulated cluster: all that can happen to one."""
+    seen = Watch()
+    for happens in (work, failures, restores, limits_met, settling, forgetting):
+        happens(seen)
+    return seen
+
+
+def told(seen: Watch, world: World) -> None:
+    seen.look(member_exposition(world.member.counters))
+
+
+def work(seen: Watch) -> None:
+    world = World(counting, reminding, *stages)
+    told(seen, world)
+    world.run()
+    world.publish("ticks", "a", tick("1"))
+    world.publish("ticks", "a", b"?")
+    world.publish("reminders", "r", Reminder("1", 10))
+    world.publish("stage-1", "a", Hop("a", 1))
+    world.run()
+    told(seen, world)
+    world.now_ms += 20
+    world.log.faults.repeat_records = 2
+    world.run()
+    told(seen, world)
+
+
+def failures(seen: Watch) -> None:
+    world = World(counting)
+    world.run()
+    for number, error in enumerate((CycleAborted, ProducerLost)):
+        world.publish("ticks", "a", tick(str(number)))
+        world.log.errors["commit"] = [error("as told")]
+        world.run()
+        told(seen, world)
+
+
+def restores(seen: Watch) -> None:
+    """A process that has lost its tables, and one that was away for longer than deletions are told."""
+    world = World(counting, settings=limited(restore_rows_max=1, restore_slice_ms=0))
+    for number in range(5):
+        world.publish("ticks", str(number), tick(str(number)))
+    world.run()
+    kept, world.store = world.store, MemoryStore()
+    world.restart()
+    for _ in range(8):
+        world.step()
+        told(seen, world)
+    world.store, world.now_ms = kept, world.now_ms + WEEK_MS
+    world.restart()
+    world.run()
+    told(seen, world)
+
+
+def limits_met(seen: Watch) -> None:
+    world = World(counting, settings=limited(overlay_bytes_max=1))
+    for number in range(200):
+        world.publish("ticks", "a", tick(str(number)))
+    world.run()
+    told(seen, world)
+
+
+def settling(seen: Watch) -> None:
+    world = World(*stages)
+    world.run()
+    world.member.delivery.enabled = False
+    world.publish("stage-1", "a", Hop("a", 1))
+    world.step(2)
+    world.member.delivery.enabled = True
+    for number in range(2, 6):
+        world.publish("stage-1", "a", Hop("a", number))
+        world.step()
+    world.run()
+    told(seen, world)
+
+
+def forgetting(seen: Watch) -> None:
+    """The engine itself: signals and starts that come twice, and what lies so far back that it is swept away."""
+    engine = armed()
+    seen.look(member_exposition(engine.runtime.counters))
+    for signal_id in ("o1", "o1", "o2"):
+        say(engine, "orders", signal_id)
+    for _ in range(2):
+        engine.start("flow", request_id="r1")
+    seen.look(member_exposition(engine.runtime.counters))
+    for day in range(3):
+        engine.advance(2 * WINDOW_MS)
+        say(engine, "orders", f"later-{day}")
+    seen.look(member_exposition(engine.runtime.counters))
+
+
+# Members on Kafka ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def on_kafka(tmp_path_factory: pytest.TempPathFactory) -> Watch:
+    """A member on a broker of its own: at work, behind a transaction that is open, and while the broker is away."""
+    seen = Watch()
+    with open_private_broker(BrokerSettings()) as broker:
+        shape = topology("counting", prefix="metrics", partitions=1)
+        place = Deployment(broker, tmp_path_factory.mktemp("member"), shape, statistics_ms=20)
+        with place.member() as one:
+            reporter = Reporter(one.kafka)
+
+            def moved(*wanted: str) -> bool:
+                seen.look(reporter.text())
+                return all(seen.moved(name) for name in wanted)
+
+            at_work(place, moved)
+            held_back(place, moved)
+            broker.stop()
+            until(lambda: moved("kapelle_kafka_broker_up"), "the client to notice that the broker is away", ENOUGH_S)
+            broker.start()
+            until(
+                lambda: moved("kapelle_kafka_broker_connects_total", "kapelle_kafka_broker_disconnects_total"),
+                "the client to connect again",
+                ENOUGH_S,
+            )
+    return seen
+
+
+Moved = Callable[..., bool]
+
+
+def at_work(place: Deployment, moved: Moved) -> None:
+    """Work until everything that the client tells of it has been seen to move."""
+    wanted = [*names(CLIENT, SIZES), LAG.name, "kapelle_kafka_transaction_state"]
+    wanted += [metric.name for name, metric in BROKER.items() if "connects" not in name]
+    deadline = time.monotonic() + ENOUGH_S
+    while not moved(*wanted):
+        assert time.monotonic() < deadline, [name for name in wanted if not moved(name)]
+        place.publish(ticks(5_000, 50))
+
+
+def held_back(place: Deployment, moved: Moved) -> None:
+    config = {"bootstrap.servers": place.broker.bootstrap_servers, "transactional.id": "metrics-left-open"}
+    producer = Producer(config)
+    producer.init_transactions(ENOUGH_S)
+    producer.begin_transaction()
+    producer.produce(place.topology.topic(place.topology.streams["ticks"]), b"?", b"key", 0)
+    producer.flush(ENOUGH_S)
+    until(lambda: moved("kapelle_stable_offset_lag_records"), "the open transaction to hold a record back", ENOUGH_S)
+    producer.abort_transaction(ENOUGH_S)
+
+
+# The API ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Watch:
+    """An API over an embedded log: at work, with a request that waits, and with a view that has fallen behind."""
+    seen = Watch()
+    with embedded_place(tmp_path_factory.mktemp("metrics-api")) as place:
+
+        def look() -> None:
+            answer = place.http.get("/metrics")
+            assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+            seen.look(answer.text)
+
+        def moved(name: str) -> bool:
+            look()
+            return seen.moved(name)
+
+        look()
+        name = place.push(step("work", "nobody"))
+        for _ in range(2):
+            place.start(name)
+            look()
+        poll = {"worker": "w", "types": ["other"], "max": 1, "wait_ms": 30_000}
+        waiting = threading.Thread(target=lambda: httpx.post(f"{place.url}/api/v3/tasks/poll", json=poll, timeout=60))
+        waiting.start()
+        until(lambda: moved("kapelle_api_requests_open"), "the poll to be told of", ENOUGH_S)
+        place.start(place.push(step("work", "other")))  # the poll has its task, and ends
+        waiting.join(ENOUGH_S)
+        place.views.folding.stop()
+        place.http.post(f"/workflows/{name}/versions/active/actions/start", json={}, params={"wait_ms": 0})
+        until(lambda: moved("kapelle_view_lag_records"), "the view to be behind", ENOUGH_S)
+    return seen
+
+
+# Workers ------------------------------------------------------------------------------------------------------------
+
+
+class Scripted:
+    """A way to an engine that is away at first, refuses the word for one task, and cannot be told of another."""
+
+    def __init__(self) -> None:
+        self.tasks = [task(1), task(2)]
+        self.is_away = True
+
+    def open(self, worker: str, types: Sequence[str]) -> None:
+        """Nothing is needed."""
+
+    def take(self, room: int, wait_s: float) -> list[Task]:  # noqa: ARG002 - never waits
+        if self.is_away:
+            self.is_away = False
+            raise TransportUnavailable("the engine is away")
+        taken, self.tasks = self.tasks[:room], self.tasks[room:]
+        return taken
+
+    def report(self, words: Sequence[Word]) -> list[Answer]:
+        if any(word.task.token == "token-3" for word in words):  # noqa: S105 - the name of a task
+            raise TransportUnavailable("the engine is away")
+        return [Answer(word.task.token, word.task.token != "token-2", "as told") for word in words]  # noqa: S105
+
+    def cancellations(self) -> list[tuple[str, str]]:
+        return []
+
+    def drain(self) -> None:
+        """Nothing is needed."""
+
+    def close(self) -> None:
+        """Nothing is needed."""
+
+
+@pytest.fixture(scope="module")
+def worker() -> Watch:
+    seen, steps, transport = Watch(), Worker(), Scripted()
+    gone_on = threading.Event()
+
+    @steps.step("load")
+    def load(context: Context) -> None:
+        if context.token == "token-3":  # noqa: S105 - the name of a task
+            context.cancelled.wait(ENOUGH_S)
+            gone_on.set()
+
+    runner = Runner(steps.steps, transport, WorkerSettings(drain_timeout_s=0))
+
+    def moved(*wanted: str) -> bool:
+        seen.look(worker_text(runner))
+        return all(seen.moved(f"kapelle_worker_{name}") for name in wanted)
+
+    seen.look(worker_text(runner))
+    runner.start()
+    until(lambda: moved("waits_total", "tasks_taken_total", "results_total", "words_refused_total"), "work", ENOUGH_S)
+    transport.tasks.append(task(3, lease_ms=300))
+    until(lambda: moved("tasks_in_hand", "leases_lost_total"), "the lease to be lost", ENOUGH_S)
+    assert gone_on.wait(ENOUGH_S)
+    runner.stop(0)
+    return seen
+
+
+# Relays -------------------------------------------------------------------------------------------------------------
+
+
+def relayed(tables: dict[str, Any], relay: Callable[[Callable[[str], bool]], None]) -> Watch:
+    """A relay at work until all of its metrics have moved."""
+    seen = Watch()
+
+    def moved(text: str) -> bool:
+        seen.look(text)
+        return all(seen.moved(name) for name in names(tables))
+
+    relay(moved)
+    return seen
+
+
+@pytest.fixture(scope="module")
+def sources(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Watch:
+    folder = tmp_path_factory.mktemp("sources")
+    return relayed(SOURCES, lambda moved: metrics_relays.sources(broker, folder, moved))
+
+
+@pytest.fixture(scope="module")
+def outbox() -> Watch:
+    return relayed(OUTBOX, metrics_relays.outbox)
+
+
+@pytest.fixture(scope="module")
+def sinks(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Watch:
+    folder = tmp_path_factory.mktemp("sinks")
+    return relayed(SINKS, lambda moved: metrics_relays.sinks(broker, folder, moved))
+
+
+@pytest.fixture(scope="module")
+def openlineage(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Watch:
+    folder = tmp_path_factory.mktemp("openlineage")
+    return relayed(OPENLINEAGE, lambda moved: metrics_relays.openlineage(broker, folder, moved))
+
+
+@pytest.fixture(scope="module")
+def traces(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Watch:
+    folder = tmp_path_factory.mktemp("traces")
+    return relayed(TRACES, lambda moved: metrics_relays.traces(broker, folder, moved))
+
+
+# The table ----------------------------------------------------------------------------------------------------------
+
+# Where each metric is provoked: the fixture above.
+PROVOKED: dict[str, str] = {
+    **dict.fromkeys(names(COUNTERS, TIMES), "member"),
+    **dict.fromkeys([metric.name for metric in (EVENTS, SIGNALS, STARTS, TIMERS)], "member"),
+    **dict.fromkeys(names(CLIENT, BROKER, SIZES), "on_kafka"),
+    **dict.fromkeys([metric.name for metric in (LAG, HELD, BROKER_UP, TRANSACTION)], "on_kafka"),
+    **dict.fromkeys([metric.name for metric in API], "api"),
+    **dict.fromkeys(names(WORKER), "worker"),
+    **dict.fromkeys(names(SOURCES), "sources"),
+    **dict.fromkeys(names(OUTBOX), "outbox"),
+    **dict.fromkeys(names(SINKS), "sinks"),
+    **dict.fromkeys(names(OPENLINEAGE), "openlineage"),
+    **dict.fromkeys(names(TRACES), "traces"),
+}
+
+
+def documented() -> list[str]:
+    """The metrics of the reference."""
+    page = (REPOSITORY / "docs" / "cli.md").read_text()
+    return re.findall(r"^\| `(kapelle_\w+)` \| (?:counter|gauge|histogram) \|", page, re.MULTILINE)
+
+
+def test_every_metric_of_the_reference_is_provoked_and_no_other() -> None:
+    assert sorted(documented()) == sorted(PROVOKED)
+
+
+@pytest.mark.parametrize("name", PROVOKED)
+def test_a_metric_moves_when_something_happens_to_it(request: pytest.FixtureRequest, name: str) -> None:
+    seen: Watch = request.getfixturevalue(PROVOKED[name])
+
+    assert seen.moved(name), seen.values.get(name)
