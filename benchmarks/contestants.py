@@ -10,8 +10,10 @@ from benchmarks.routes import COUNTING, Route
 from benchmarks.throughput import Command
 from benchmarks.workload import TICK
 
+STAGES = {True: "same_cycle", False: "by_topic"}  # four processors in a row, by whether delivery is within the cycle
 ROUTES = {
     "ours": ours.TICKS,
+    **dict.fromkeys(STAGES.values(), ours.STAGES),
     # It copies and does not count: its outputs are ticks.
     "bare": replace(COUNTING, identify=lambda message: str(TICK.decode(message.value())["id"])),
 }
@@ -19,7 +21,12 @@ ROUTES = {
 
 def commands(protocol: str) -> dict[str, Command]:
     """How to start each runtime. The group protocol is for those of ours; the others have their own."""
+
+    def stages(same_cycle: bool) -> Command:
+        return lambda place: ours.command(place, protocol=protocol, processors="stages", same_cycle=same_cycle)
+
     return {
+        **{name: stages(same_cycle) for same_cycle, name in STAGES.items()},
         "ours": lambda place: ours.command(place, protocol=protocol),
         "handwritten": lambda place: python_peer("handwritten", place, "--protocol", protocol),
         "bare": lambda place: python_peer("bare", place, "--protocol", protocol),

@@ -3,7 +3,6 @@
 import time
 from dataclasses import dataclass
 
-from benchmarks import ours
 from benchmarks.figures import progress
 from benchmarks.harness import DEADLINE_S, Bench, Gate, Refused, watcher
 from benchmarks.latency import Hop, Pace, measure_hop
@@ -20,22 +19,15 @@ class Stages:
     hop: Hop
 
 
-def measure_stages(bootstrap_servers: str, *, protocol: str, same_cycle: bool, load: Load, pace: Pace) -> Stages:
+def measure_stages(standby: Standby, *, load: Load, pace: Pace) -> Stages:
     """Latency of an idle pipeline first, then its throughput."""
-    name = "same-cycle" if same_cycle else "by-topic"
-    with (
-        Bench(bootstrap_servers, name, ours.STAGES) as bench,
-        Standby(
-            bench,
-            lambda place: ours.command(place, protocol=protocol, processors="stages", same_cycle=same_cycle),
-        ) as standby,
-    ):
-        hop = measure_hop(standby, pace)
-        _flat_out(bench, standby, load.warm_up, "warm")
-        seconds = _flat_out(bench, standby, load.records, "load")
-        standby.program.stop()
-        bench.verify()
-    progress(f"{name}: {load.records / seconds:,.0f} records/s through four hops")
+    bench = standby.bench
+    hop = measure_hop(standby, pace)
+    _flat_out(bench, standby, load.warm_up, "warm")
+    seconds = _flat_out(bench, standby, load.records, "load")
+    standby.program.stop()
+    bench.verify()
+    progress(f"{bench.name}: {load.records / seconds:,.0f} records/s through four hops")
     return Stages(load.records / seconds, hop)
 
 

@@ -3,7 +3,8 @@
 import statistics
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -43,21 +44,28 @@ class Failover:
     visible_s: float
 
 
-def measure_growth(bootstrap_servers: str, command: Command, *, keys: int, records: int, waves: int) -> Growth:
-    """Two members, one with a thousand keys and one with many, restore them and then take records in turn."""
+@contextmanager
+def filled(bootstrap_servers: str, keys: int) -> Iterator[tuple[Bench, Bench]]:
+    """Topics of two members whose changelogs hold a thousand keys and many."""
     with (
         Bench(bootstrap_servers, "few-keys", ours.TICKS) as few,
         Bench(bootstrap_servers, "many-keys", ours.TICKS) as many,
     ):
         ours.fill_changelog(few, KEYS)
         ours.fill_changelog(many, keys)
-        with Standby(few, command) as first:
-            few_ready_s = first.await_ready()
-            with Standby(many, command) as second:
-                many_ready_s = second.await_ready()
-                ratios = [_growth(first, second, keys, records, f"wave-{number}") for number in range(waves)]
-        few.verify()
-        many.verify()
+        yield few, many
+
+
+def measure_growth(benches: tuple[Bench, Bench], command: Command, *, keys: int, records: int, waves: int) -> Growth:
+    """Two members, one with a thousand keys and one with many, restore them and then take records in turn."""
+    few, many = benches
+    with Standby(few, command) as first:
+        few_ready_s = first.await_ready()
+        with Standby(many, command) as second:
+            many_ready_s = second.await_ready()
+            ratios = [_growth(first, second, keys, records, f"wave-{number}") for number in range(waves)]
+    few.verify()
+    many.verify()
     progress(f"ready in {few_ready_s:.2f} s with {KEYS:,} rows to restore and in {many_ready_s:.2f} s with {keys:,}")
     if many_ready_s <= few_ready_s:
         raise Refused(f"Expected {keys} rows to take longer than {KEYS}, but {many_ready_s:.2f} <= {few_ready_s:.2f} s")
@@ -85,9 +93,13 @@ def measure_idle(standby: Standby, seconds: float) -> float:
     return percent
 
 
-def measure_failover(bootstrap_servers: str, command: Command) -> Failover:
-    """Kill one of two members, under a trickle, and wait for the other to take over."""
+def measure_failover(bootstrap_servers: str, command: Command, meanwhile: Callable[[], None]) -> Failover:
+    """Kill one of two members, under a trickle, and wait for the other to take over.
+
+    That is a wait for a session to end, in which something else can be done.
+    """
     with (
+        ThreadPoolExecutor(1) as aside,
         Bench(bootstrap_servers, "failover", ours.TICKS) as bench,
         Standby(bench, command, "first") as first,
         Standby(bench, command, "second") as second,
@@ -98,11 +110,13 @@ def measure_failover(bootstrap_servers: str, command: Command) -> Failover:
             time.sleep(1.0)
             killed_at = time.perf_counter()
             first.program.kill()
+            done = aside.submit(meanwhile)
             committed_at = bench.await_committed(bench.ends(), second.program.check)
             visible_at = bench.await_visible()
         bench.await_committed(bench.ends(), second.program.check)
         second.program.stop()
         bench.verify()
+        done.result()
     found = Failover(committed_at - killed_at, visible_at - killed_at)
     progress(f"killed member: folding again after {found.committed_s:.2f} s, visible after {found.visible_s:.2f} s")
     return found

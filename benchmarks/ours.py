@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from benchmarks.harness import Bench, Place
 from benchmarks.routes import COUNTING, Route
@@ -123,3 +123,9 @@ def fill_changelog(bench: Bench, keys: int) -> None:
             if count % FLUSH_EVERY == 0:
                 producer.flush()
         producer.flush()
+    # Rows without offsets would be refused: they are committed together.
+    places = [TopicPartition(bench.source, partition, 0) for partition in range(PARTITIONS)]
+    settings = {"bootstrap.servers": bench.bootstrap_servers, "group.id": bench.group, "enable.auto.commit": False}
+    consumer = Consumer(settings)
+    consumer.commit(offsets=places, asynchronous=False)
+    consumer.close()

@@ -43,9 +43,7 @@ class Program:
 
     def cpu_s(self) -> float:
         """User and system time of all its threads so far."""
-        # The second field is the name in parentheses, which may hold anything: count from the last parenthesis.
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS_PER_S
+        return cpu_s_of(self.process.pid)
 
     def check(self) -> None:
         if not self.process.alive():
@@ -67,3 +65,10 @@ class Program:
         asked = time.monotonic()
         self.process.stop(STOP_TIMEOUT_S)
         return time.monotonic() - asked
+
+
+def cpu_s_of(pid: int) -> float:
+    """User and system time of all threads of a process so far."""
+    # The second field is the name in parentheses, which may hold anything: count from the last parenthesis.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS_PER_S

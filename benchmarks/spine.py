@@ -19,7 +19,7 @@ import statistics
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -51,20 +51,36 @@ class Spine:
         self.speeds: dict[str, dict[int, Speed]] = defaultdict(dict)  # runtime, round
         self.figures: dict[str, Any] = {}
         self.refused: dict[str, str] = {}
-        self._waiting: dict[str, Standby] = {}
+        self._waiting: dict[str, list[Standby]] = defaultdict(list)
+        self._filled: list[tuple[Bench, Bench]] = []
+        self._stack = ExitStack()
+        self._begin_later: Callable[[], None] = _nothing
         self.commands = contestants.commands(protocol)
         self.member: Command = self.commands["ours"]
 
-    def prestart(self, stack: ExitStack) -> None:
-        """Start the slow starters now; they wait until their turn comes."""
-        for name in set(self.sizes.prestarted) & set(self.peers):
-            self._waiting[name] = stack.enter_context(self._standby(name))
+    def prestart(self, wanted: Sequence[str]) -> None:
+        """Start programs and fill changelogs now, while the failover waits for a session to end, for their turns."""
+        turns = ["ours", *self.peers] if "throughput" in wanted else []
+        turns += self.sizes.hops if "hop" in wanted else ()
+        turns += contestants.STAGES.values() if "four_hops" in wanted else ()
+        for name in turns:
+            self._waiting[name].append(self._stack.enter_context(self._started(name)))
+        if "tables" in wanted:
+            self._filled.append(self._stack.enter_context(self._benches()))
+
+    def _benches(self) -> AbstractContextManager[tuple[Bench, Bench]]:
+        return members.filled(self.bootstrap_servers, self.sizes.growth_keys)
 
     @contextmanager
     def _standby(self, name: str) -> Iterator[Standby]:
-        if name in self._waiting:
-            yield self._waiting.pop(name)
+        if self._waiting[name]:
+            yield self._waiting[name].pop(0)
             return
+        with self._started(name) as standby:
+            yield standby
+
+    @contextmanager
+    def _started(self, name: str) -> Iterator[Standby]:
         with (
             Bench(self.bootstrap_servers, name, contestants.route(name)) as bench,
             Standby(bench, self.commands[name]) as standby,
@@ -75,9 +91,9 @@ class Spine:
         """The figures of these measurements. One that fails has none, and does not stop the others."""
         if self.sizes.warm_up:
             self.warm_up()
-        with ExitStack() as stack:
-            if "throughput" in wanted:
-                self.prestart(stack)
+        if self.sizes.prestarted:
+            self._begin_later = partial(self.prestart, wanted)
+        with self._stack:
             for name in wanted:
                 progress(f"measuring {name}")
                 self._attempt(name, partial(self._measure, name))
@@ -107,6 +123,7 @@ class Spine:
                     self._attempt(name, partial(self._run, name, number))
         figures = {f"vs_{name}": median_ratio(self._rates("ours"), self._rates(name)) for name in self.peers}
         figures["embedded_vs_kafka"] = median_ratio(self._rates(EMBEDDED), self._rates("ours"))
+        figures["embedded_published_vs_kafka"] = median_ratio(self._rates(f"{EMBEDDED}_published"), self._rates("ours"))
         return figures | {
             "records_per_s": {row["runtime"]: round(row["records/s"]) for row in self.rows()},
             "cpu_s_per_100k": {row["runtime"]: round(row["CPU-s per 100,000"], 2) for row in self.rows()},
@@ -117,7 +134,8 @@ class Spine:
 
     def _run(self, name: str, number: int) -> None:
         if name == EMBEDDED:
-            self.speeds[name][number] = measure_embedded(self.sizes.loads["ours"])
+            for speed in measure_embedded(self.sizes.loads["ours"]):
+                self.speeds[speed.name][number] = speed
             return
         with self._standby(name) as standby:
             self.speeds[name][number] = standby.measure(self.sizes.loads[name])
@@ -150,7 +168,10 @@ class Spine:
         }
 
     def failover(self) -> dict[str, Any]:
-        found = [members.measure_failover(self.bootstrap_servers, self.member) for _ in range(self.sizes.kills)]
+        found = [
+            members.measure_failover(self.bootstrap_servers, self.member, self._begin_later)
+            for _ in range(self.sizes.kills)
+        ]
         return {
             "failover_s": round(statistics.median(each.committed_s for each in found), 2),
             "failover_visible_s": round(statistics.median(each.visible_s for each in found), 2),
@@ -160,8 +181,10 @@ class Spine:
     def tables(self) -> dict[str, Any]:
         """Rows restored per second, and the cost per record with many keys over that with a thousand."""
         sizes = self.sizes
+        if not self._filled:
+            self._filled.append(self._stack.enter_context(self._benches()))
         found = members.measure_growth(
-            self.bootstrap_servers,
+            self._filled.pop(),
             self.member,
             keys=sizes.growth_keys,
             records=sizes.growth_records,
@@ -178,15 +201,8 @@ class Spine:
         found: dict[bool, list[Stages]] = {True: [], False: []}
         for _ in range(self.sizes.rounds):
             for same_cycle, runs in found.items():
-                runs.append(
-                    measure_stages(
-                        self.bootstrap_servers,
-                        protocol=self.protocol,
-                        same_cycle=same_cycle,
-                        load=self.sizes.stages,
-                        pace=self.sizes.stages_pace,
-                    )
-                )
+                with self._standby(contestants.STAGES[same_cycle]) as standby:
+                    runs.append(measure_stages(standby, load=self.sizes.stages, pace=self.sizes.stages_pace))
         on, off = found[True], found[False]
         rates = [{number: run.records_per_s for number, run in enumerate(runs)} for runs in (on, off)]
         steady = [_p50s([run.hop.steady_ms for run in runs]) for runs in (on, off)]
@@ -214,6 +230,10 @@ class Spine:
             }
             for name, speeds in ((name, found.values()) for name, found in self.speeds.items() if found)
         ]
+
+
+def _nothing() -> None:
+    """There is nothing to do meanwhile."""
 
 
 def _p50s(runs: Sequence[Sequence[float]]) -> dict[int, float]:

@@ -4,10 +4,13 @@ python -m benchmarks.peers.faust_app --bootstrap-servers HOST:PORT --prefix P --
 """
 
 import argparse
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 import faust  # type: ignore[import-not-found, unused-ignore]
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.workload import COUNTED, PARTITIONS, TICK
 
@@ -42,6 +45,14 @@ def application(bootstrap_servers: str, prefix: str, state_dir: str) -> Any:
     return app
 
 
+def create_changelog(bootstrap_servers: str, prefix: str) -> None:
+    """The topic of the table. Faust makes it as well, but stands still for ever if the broker is slow to tell of it."""
+    admin, name = AdminClient({"bootstrap.servers": bootstrap_servers}), f"{prefix}.counting-counts-changelog"
+    admin.create_topics([NewTopic(name, PARTITIONS, 1, config={"cleanup.policy": "compact"})])[name].result()
+    while len(admin.list_topics(name).topics[name].partitions) < PARTITIONS:
+        time.sleep(0.05)
+
+
 def headers(partition: int, offset: int) -> dict[str, bytes]:
     return {
         "ce_specversion": b"1.0",
@@ -58,6 +69,7 @@ def main() -> None:
     parser.add_argument("--prefix", required=True)
     parser.add_argument("--state-dir", required=True)
     options = parser.parse_args()
+    create_changelog(options.bootstrap_servers, options.prefix)
     app = application(options.bootstrap_servers, options.prefix, options.state_dir)
     faust.Worker(app, loglevel="warning").execute_from_commandline()
 

@@ -1,0 +1,100 @@
+"""The engine: workflows of NoOp steps, and of steps that a worker answers, on Kafka and on the embedded log.
+
+    python -m benchmarks.engine [--quick] [--only kafka,embedded]
+
+    workflows_per_s        instances of one step, flat out: from the first start to the last `InstanceEnded` read
+    chain_steps_per_s      instances of ten steps one after the other, flat out
+    parallel_steps_per_s   a thousand steps at once: four instances of 250
+    latency_p50_ms         from publishing a start to reading its end, one at a time; `latency_steady_…`: 50 a second
+    cpu_s_per_1000         CPU seconds of everybody (engine, broker, client, worker) for 1,000 instances of one step
+    growth_queue           what a start and a launch cost with very many queued before them, over a hundred, in turn
+    growth_store           what they cost with a hundred queued when the store is large, over when it is small
+
+Names begin with `kafka_` or `embedded_`, and with `kafka_worker_` or `embedded_worker_` where a worker answers tasks.
+On Kafka the engine is one process that hosts all processors, and this one is its client. If one instance has not
+succeeded exactly once, or there is a dead letter, there are no figures. Progress goes to stderr; the last line on
+stdout is one JSON object.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from benchmarks.engine_embedded import measure_embedded
+from benchmarks.engine_kafka import kafka_subject
+from benchmarks.engine_measures import FULL, QUICK, Measures
+from benchmarks.engine_queue import queue_figures
+from benchmarks.engine_work import NOOP, WORK
+from benchmarks.figures import progress, report
+from benchmarks.harness import Refused
+from benchmarks.programs import ProgramDied
+from tests.support.broker import open_broker
+
+LOGS = ("kafka", "embedded")
+
+
+def measure_kafka(*, quick: bool) -> dict[str, float]:
+    """All figures on a broker of our own, or on one that is given."""
+    sizes = QUICK if quick else FULL
+    with open_broker() as broker:
+        broker_pid: int | None = getattr(broker, "pid", None)
+        with kafka_subject(broker.bootstrap_servers, broker_pid) as subject:
+            by_itself = Measures(subject, sizes, NOOP)
+            figures = {f"kafka_{name}": value for name, value in (by_itself.all() | queue_figures(by_itself)).items()}
+            subject.employ()
+            with_worker = Measures(subject, sizes, WORK)
+            figures |= {f"kafka_worker_{name}": value for name, value in with_worker.all().items()}
+            progress("reading the whole history")
+            subject.verify([*by_itself.truths, *with_worker.truths])
+    if broker_pid is None:  # a figure without the broker's share would look like one with it
+        figures = {name: value for name, value in figures.items() if not name.endswith("cpu_s_per_1000")}
+    return figures
+
+
+MEASURES: dict[str, Callable[..., dict[str, float]]] = {"kafka": measure_kafka, "embedded": measure_embedded}
+
+
+def measured(wanted: Sequence[str], *, quick: bool) -> tuple[dict[str, Any], dict[str, str]]:
+    """The figures, and what gives none with the reason."""
+    figures: dict[str, Any] = {}
+    refused: dict[str, str] = {}
+    for name in wanted:
+        progress(f"measuring {name}")
+        try:
+            figures |= MEASURES[name](quick=quick)
+        except (Refused, ProgramDied) as failure:
+            refused[name] = str(failure)
+            progress(f"{name} gives no figure: {failure}")
+    for kind in ("growth_queue", "growth_store"):
+        if growth := [figures[f"{name}_{kind}"] for name in LOGS if f"{name}_{kind}" in figures]:
+            figures[kind] = max(growth)
+    return figures, refused
+
+
+def among(text: str) -> list[str]:
+    found = text.split(",")
+    if unknown := [name for name in found if name not in LOGS]:
+        raise argparse.ArgumentTypeError(f"expected some of {','.join(LOGS)}, found {','.join(unknown)}")
+    return found
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.engine", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="under a minute")
+    parser.add_argument("--only", type=among, default=LOGS, help="kafka, embedded, or both with a comma between")
+    options = parser.parse_args(argv)
+    figures, refused = measured(options.only, quick=options.quick)
+    found = {"benchmark": "engine", "quick": options.quick, **figures}
+    found["load_average"] = round(os.getloadavg()[0], 1)  # far above the number of cores: do not trust the figures
+    if refused:
+        found["refused"] = refused
+    report(found)
+    return 1 if refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
