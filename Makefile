@@ -1,9 +1,15 @@
 # Every target sets up what it needs: a virtual environment with the locked packages and, where one is used, a broker.
 
 PYTHON ?= python3
-NAME ?= spine
+# Most of the time of the tests on a broker is waiting, for leases and sessions to end: so more than there are cores.
+PROCESSES ?= 3
 BIN := .venv/bin
 READY := .venv/ready
+PROOF_spine := tests.proof.prove
+PROOF_engine := tests.proof.engine.prove
+PROOF_signals := tests.proof.signals.prove
+
+COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --upgrade --quiet
 
 # Runs a command and says how long it took, whether it failed or not.
 timed = @start=$$(date +%s); code=0; $(2) || code=$$?; echo "$(1): $$(($$(date +%s) - start)) s"; exit $$code
@@ -14,12 +20,14 @@ timed = @start=$$(date +%s); code=0; $(2) || code=$$?; echo "$(1): $$(($$(date +
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Fold a thousand records, be killed in the middle, and count right
+demo: $(READY) ## Run a workflow that fails, is retried and restarted; then survive a kill in mid-cycle
+	$(BIN)/python -m examples.demo.demo
 	$(BIN)/python -m tests.proof.demo
 
 test: lint types ## Run everything that must hold before a commit: lint, types, layers and all tests, on a real broker
 	$(call timed,broker,$(BIN)/python -m tests.support.broker prepare)
-	$(call timed,tests,$(BIN)/pytest --durations=15)
+	$(call timed,clients,$(BIN)/python -m tests.support.clients)
+	$(call timed,tests,$(BIN)/pytest --durations=15 --numprocesses $(PROCESSES) --dist loadfile)
 
 lint: $(READY) ## Check style, formatting and the layers
 	$(call timed,ruff,$(BIN)/ruff check . && $(BIN)/ruff format --check .)
@@ -35,10 +43,10 @@ schemas: $(READY) ## Generate the Python types from the Avro contracts
 	$(BIN)/python -m kapelle.schemas.generate schemas/avsc schemas/kapelle/schemas/contracts.py --released schemas/released
 
 bench: $(READY) ## Run a benchmark: NAME=spine [QUICK=1]; its last line is its figures as JSON
-	$(BIN)/python -m benchmarks.$(NAME) $(if $(QUICK),--quick)
+	$(BIN)/python -m benchmarks.$(or $(NAME),spine) $(if $(QUICK),--quick)
 
-prove: $(READY) ## Prove exactly-once under at least a hundred faults on a real broker
-	$(BIN)/python -m tests.proof.prove
+prove: $(READY) ## Prove runtime, engine and signals on a real broker under faults; NAME=spine, engine or signals for one of them
+	@set -e; for proof in $(foreach name,$(or $(NAME),spine engine signals),$(or $(PROOF_$(name)),$(error Expected NAME=spine, engine or signals, but found $(name)))); do $(BIN)/python -m $$proof; done
 
 up: $(READY) ## Leave a Kafka broker running to work with, and say where it is
 	$(BIN)/python -m tests.support.broker up
@@ -46,9 +54,9 @@ up: $(READY) ## Leave a Kafka broker running to work with, and say where it is
 down: $(READY) ## Stop the broker of `make up`; its data stays until `make clean`
 	$(BIN)/python -m tests.support.broker down
 
-lock: $(READY) ## Bring requirements.lock up to date with pyproject.toml
-	$(BIN)/uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-header \
-		--upgrade --quiet --output-file requirements.lock
+lock: $(READY) ## Bring requirements.lock and requirements-faust.lock up to date with pyproject.toml
+	$(COMPILE) --group dev --output-file requirements.lock
+	$(COMPILE) --extra faust --output-file requirements-faust.lock
 
 clean: ## Remove all that was made: environment, caches, the broker and its data
 	@if [ -e $(READY) ]; then $(BIN)/python -m tests.support.broker down; fi
