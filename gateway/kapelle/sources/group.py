@@ -1,6 +1,7 @@
 """One member of a consumer group that reads at least once: whoever reads commits when what came of it is safe."""
 
 import logging
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from kapelle.topology.log import Place
 BATCH: Final = 500
 WAIT_S: Final = 0.25
 METADATA_MS: Final = 10_000  # so soon a topic that is made later is found
+LEAVE_S: Final = 2.0  # who has not left the group by then is thrown out when its session ends
 
 Lost = Callable[[Sequence[Place]], None]
 
@@ -100,8 +102,13 @@ class GroupReader:
         self._consumer.resume(self._consumer.assignment())
 
     def close(self) -> None:
-        """Leave the group."""
-        self._consumer.close()
+        """Leave the group, in a thread: librdkafka sets no limit to how long that takes, but a stop must have one.
+
+        While a group waits for members that died, the broker answers nobody who is joining it, not even who leaves.
+        """
+        leaving = threading.Thread(target=self._consumer.close, name=f"leave-{self._group}", daemon=True)
+        leaving.start()
+        leaving.join(LEAVE_S)
 
     def _still_ours(self, records: list[Message]) -> list[Message]:
         """Without what was taken of partitions that went to others meanwhile. Those that came back are read again."""
