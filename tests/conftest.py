@@ -5,14 +5,25 @@ from contextlib import ExitStack
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 
 from tests.support.broker import Broker, BrokerSettings, open_broker, open_private_broker
 from tests.support.brokers import GivenBroker
 from tests.support.proxy import Proxy
+from tests.support.scheduling import ProofsInOneLine, in_order
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = in_order(items)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ProofsInOneLine:
+    return ProofsInOneLine(config, log)
+
 
 PrivateBroker = Callable[[BrokerSettings], Broker]
 
