@@ -69,10 +69,10 @@ def services(private_broker: PrivateBroker, tmp_path: Path) -> Iterator[dict[str
         yield found
 
 
-def started(shell: Shell, request_id: str) -> str:
-    """What is shown of a run. Who is told that its start is not visible yet asks again: it is the same start."""
+def told(shell: Shell, *words: str, request_id: str) -> str:
+    """What a command answers. Who is told that its effect is not visible yet asks again: it is the same request."""
     for _ in range(PATIENCE):
-        said = shell.answer("run", "start", "sales-etl", "--request-id", request_id, "--watch", "--timeout", "120")
+        said = shell.answer(*words, "--request-id", request_id)
         if said.exit_code != ExitCode.UNAVAILABLE:
             break
     assert said.exit_code == 0, said.output
@@ -83,11 +83,12 @@ def test_the_composed_services_run_the_example_and_go_on_without_a_member(servic
     url = services["api"].url()
     shell = Shell(REPOSITORY, url, token="local-only")  # noqa: S106 - the one that the file says
     assert "put it into KAPELLE_TOKEN" in Shell(REPOSITORY, url).kapelle("workflow", "list", code=4)
-    shell.kapelle("workflow", "push", "examples/etl/workflow.yaml")
+    start = ("run", "start", "sales-etl", "--watch", "--timeout", "120")
 
-    first = started(shell, "first")
+    told(shell, "workflow", "push", "examples/etl/workflow.yaml", request_id="pushed")
+    first = told(shell, *start, request_id="first")
     services["processors-1"].process.kill()
-    second = started(shell, "second")
+    second = told(shell, *start, request_id="second")
 
     assert "SUCCEEDED" in first
     assert "SUCCEEDED" in second
