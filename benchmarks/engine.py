@@ -16,20 +16,15 @@ succeeded exactly once, or there is a dead letter, there are no figures. Progres
 stdout is one JSON object.
 """
 
-import argparse
-import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
 
+from benchmarks.command import Figures, run
 from benchmarks.engine_embedded import measure_embedded
 from benchmarks.engine_kafka import kafka_subject
 from benchmarks.engine_measures import FULL, QUICK, Measures
 from benchmarks.engine_queue import queue_figures
 from benchmarks.engine_work import NOOP, WORK
-from benchmarks.figures import progress, report
-from benchmarks.harness import Refused
-from benchmarks.programs import ProgramDied
+from benchmarks.figures import progress
 from tests.support.broker import open_broker
 
 LOGS = ("kafka", "embedded")
@@ -53,48 +48,13 @@ def measure_kafka(*, quick: bool) -> dict[str, float]:
     return figures
 
 
-MEASURES: dict[str, Callable[..., dict[str, float]]] = {"kafka": measure_kafka, "embedded": measure_embedded}
-
-
-def measured(wanted: Sequence[str], *, quick: bool) -> tuple[dict[str, Any], dict[str, str]]:
-    """The figures, and what gives none with the reason."""
-    figures: dict[str, Any] = {}
-    refused: dict[str, str] = {}
-    for name in wanted:
-        progress(f"measuring {name}")
-        try:
-            figures |= MEASURES[name](quick=quick)
-        except (Refused, ProgramDied) as failure:
-            refused[name] = str(failure)
-            progress(f"{name} gives no figure: {failure}")
-    for kind in ("growth_queue", "growth_store"):
-        if growth := [figures[f"{name}_{kind}"] for name in LOGS if f"{name}_{kind}" in figures]:
-            figures[kind] = max(growth)
-    return figures, refused
-
-
-def among(text: str) -> list[str]:
-    found = text.split(",")
-    if unknown := [name for name in found if name not in LOGS]:
-        raise argparse.ArgumentTypeError(f"expected some of {','.join(LOGS)}, found {','.join(unknown)}")
-    return found
-
-
-def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.engine", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="under a minute")
-    parser.add_argument("--only", type=among, default=LOGS, help="kafka, embedded, or both with a comma between")
-    options = parser.parse_args(argv)
-    figures, refused = measured(options.only, quick=options.quick)
-    found = {"benchmark": "engine", "quick": options.quick, **figures}
-    found["load_average"] = round(os.getloadavg()[0], 1)  # far above the number of cores: do not trust the figures
-    if refused:
-        found["refused"] = refused
-    report(found)
-    return 1 if refused else 0
+def growth(figures: Figures) -> Figures:
+    """The worse of both logs."""
+    kinds = ("growth_queue", "growth_store")
+    by_kind = {kind: [figures[key] for log in LOGS if (key := f"{log}_{kind}") in figures] for kind in kinds}
+    return {kind: max(found) for kind, found in by_kind.items() if found}
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parts = {"kafka": measure_kafka, "embedded": measure_embedded}
+    sys.exit(run("engine", __doc__, parts, in_the_end=growth))

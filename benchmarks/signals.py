@@ -16,19 +16,17 @@ Names begin with `kafka_` or `embedded_`. If one start is missing or doubled, th
 stderr; the last line on stdout is one JSON object.
 """
 
-import argparse
-import os
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
+from benchmarks.command import run
 from benchmarks.engine_work import Command
-from benchmarks.figures import percentile, progress, report
+from benchmarks.figures import percentile, progress
 from benchmarks.harness import Refused
-from benchmarks.programs import ProgramDied
 from benchmarks.signals_growth import dedup, growth
 from benchmarks.signals_subjects import Subject, embedded, on_kafka
 from benchmarks.signals_work import (
@@ -50,7 +48,7 @@ from tests.support.broker import open_broker
 E = TypeVar("E", bound=Contract)
 TIMEOUT_S: Final = 120.0
 READ_WAIT_S: Final = 0.2
-PARTS: Final = ("kafka", "embedded", "growth")
+SIZES: Final = (FULL, QUICK)
 
 
 class Pace(NamedTuple):
@@ -188,7 +186,8 @@ class Measures:
         return seen
 
 
-def measure_kafka(sizes: Sizes) -> dict[str, float]:
+def measure_kafka(*, quick: bool) -> dict[str, float]:
+    sizes = SIZES[quick]
     with open_broker() as broker:
         with on_kafka(broker.bootstrap_servers) as subject:
             found = Measures(subject, sizes).all()
@@ -197,7 +196,8 @@ def measure_kafka(sizes: Sizes) -> dict[str, float]:
     return {f"kafka_{name}": value for name, value in found.items()}
 
 
-def measure_embedded(sizes: Sizes) -> dict[str, float]:
+def measure_embedded(*, quick: bool) -> dict[str, float]:
+    sizes = SIZES[quick]
     with embedded() as subject:
         found = Measures(subject, sizes).all()
     with embedded(publishing=True) as subject:
@@ -205,46 +205,11 @@ def measure_embedded(sizes: Sizes) -> dict[str, float]:
     return {f"embedded_{name}": value for name, value in found.items()}
 
 
-def measure_growth(sizes: Sizes) -> dict[str, float]:
+def measure_growth(*, quick: bool) -> dict[str, float]:
+    sizes = SIZES[quick]
     return growth(sizes) | dedup(sizes)
 
 
-MEASURES: dict[str, Callable[[Sizes], dict[str, float]]] = {
-    "kafka": measure_kafka,
-    "embedded": measure_embedded,
-    "growth": measure_growth,
-}
-
-
-def among(text: str) -> list[str]:
-    found = text.split(",")
-    if unknown := [name for name in found if name not in PARTS]:
-        raise argparse.ArgumentTypeError(f"expected some of {','.join(PARTS)}, found {','.join(unknown)}")
-    return found
-
-
-def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.signals", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="under a minute")
-    parser.add_argument("--only", type=among, default=PARTS, help="kafka, embedded, growth, with commas between")
-    options = parser.parse_args(argv)
-    figures: dict[str, Any] = {"benchmark": "signals", "quick": options.quick}
-    refused: dict[str, str] = {}
-    for name in options.only:
-        progress(f"measuring {name}")
-        try:
-            figures |= MEASURES[name](QUICK if options.quick else FULL)
-        except (Refused, ProgramDied) as failure:
-            refused[name] = str(failure)
-            progress(f"{name} gives no figure: {failure}")
-    figures["load_average"] = round(os.getloadavg()[0], 1)  # far above the number of cores: do not trust the figures
-    if refused:
-        figures["refused"] = refused
-    report(figures)
-    return 1 if refused else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parts = {"kafka": measure_kafka, "embedded": measure_embedded, "growth": measure_growth}
+    sys.exit(run("signals", __doc__, parts))

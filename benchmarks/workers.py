@@ -12,8 +12,6 @@ The names after the prefix are those of `benchmarks.engine`, and so are the rule
 exactly once, there are no figures. Progress goes to stderr; the last line on stdout is one JSON object.
 """
 
-import argparse
-import os
 import signal
 import statistics
 import subprocess
@@ -21,18 +19,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from benchmarks.command import Figures, run
 from benchmarks.engine_embedded import EmbeddedSubject
 from benchmarks.engine_kafka import ENGINE, KafkaSubject
 from benchmarks.engine_measures import QUICK, Measures, Sizes
 from benchmarks.engine_work import NOOP, PARTITIONS, WORK
-from benchmarks.figures import progress, report
+from benchmarks.figures import progress
 from benchmarks.harness import Bench, Place, Refused
-from benchmarks.programs import Program, ProgramDied, cpu_s_of
+from benchmarks.programs import Program, cpu_s_of
 from benchmarks.workers_program import SETTINGS, worker
 from kapelle.api.app import create_app
 from kapelle.api.serving import ApiServer
@@ -237,52 +236,17 @@ def _measured(subject: KafkaWorkers | EmbeddedWorkers, name: str, *, quick: bool
     return figures | {f"{name}_worker_vs_noop": round(ratio, 3)}
 
 
-MEASURES: Final[dict[str, Callable[..., dict[str, float]]]] = {
-    "dev": measure_dev,
-    "overhead": measure_overhead,
-    "kafka": measure_kafka,
-    "embedded": measure_embedded,
-}
-
-
-def measured(wanted: Sequence[str], *, quick: bool) -> tuple[dict[str, Any], dict[str, str]]:
-    """The figures, and what gives none with the reason."""
-    figures: dict[str, Any] = {}
-    refused: dict[str, str] = {}
-    for name in wanted:
-        progress(f"measuring {name}")
-        try:
-            figures |= MEASURES[name](quick=quick)
-        except (Refused, ProgramDied) as failure:
-            refused[name] = str(failure)
-            progress(f"{name} gives no figure: {failure}")
-    if "kafka_worker_vs_noop" in figures:
-        figures["worker_vs_noop"] = figures["kafka_worker_vs_noop"]
-    return figures, refused
-
-
-def among(text: str) -> list[str]:
-    found = text.split(",")
-    if unknown := [name for name in found if name not in PARTS]:
-        raise argparse.ArgumentTypeError(f"expected some of {','.join(PARTS)}, found {','.join(unknown)}")
-    return found
-
-
-def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.workers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="about a minute")
-    parser.add_argument("--only", type=among, default=PARTS, help="some of them, with commas between")
-    options = parser.parse_args(argv)
-    figures, refused = measured(options.only, quick=options.quick)
-    found = {"benchmark": "workers", "quick": options.quick, **figures}
-    found["load_average"] = round(os.getloadavg()[0], 1)  # far above the number of cores: do not trust the figures
-    if refused:
-        found["refused"] = refused
-    report(found)
-    return 1 if refused else 0
+def worker_vs_noop(figures: Figures) -> Figures:
+    """What is compared with others is on Kafka."""
+    ratio = figures.get("kafka_worker_vs_noop")
+    return {} if ratio is None else {"worker_vs_noop": ratio}
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parts = {
+        "dev": measure_dev,
+        "overhead": measure_overhead,
+        "kafka": measure_kafka,
+        "embedded": measure_embedded,
+    }
+    sys.exit(run("workers", __doc__, parts, in_the_end=worker_vs_noop))
