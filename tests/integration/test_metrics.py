@@ -45,7 +45,8 @@ from tests.integration.runtime.members import Deployment, until
 from tests.proof.contracts import Hop, Reminder
 from tests.proof.processors import counting, reminding, stages, topology
 from tests.proof.workload import ticks
-from tests.support.broker import Broker, BrokerSettings, open_private_broker
+from tests.support.broker import Broker
+from tests.support.proxy import ADD_OFFSETS_TO_TXN, PRODUCE, Proxy
 from tests.tidy.files import REPOSITORY
 from tests.unit.signals.announcing import armed, say
 from tests.unit.topology.world import World, tick
@@ -54,6 +55,9 @@ from tests.unit.worker.samples import task
 pytestmark = pytest.mark.timeout(290)
 
 ENOUGH_S = 120.0
+STATISTICS_MS = 100
+HELD_S = 5 * STATISTICS_MS / 1000
+LOOK_S = 0.02
 WEEK_MS = 7 * 24 * 3_600_000
 SAMPLE = re.compile(r"(kapelle_[a-z0-9_]+)(\{.*\})? (\S+)")
 PARTS = ("_bucket", "_sum", "_count")
@@ -194,12 +198,13 @@ def forgetting(seen: Watch) -> None:
 
 
 @pytest.fixture(scope="module")
-def on_kafka(tmp_path_factory: pytest.TempPathFactory) -> Watch:
-    """A member on a broker of its own: at work, behind a transaction that is open, and while the broker is away."""
-    seen = Watch()
-    with open_private_broker(BrokerSettings()) as broker:
-        shape = topology("counting", prefix="metrics", partitions=1)
-        place = Deployment(broker, tmp_path_factory.mktemp("member"), shape, statistics_ms=20)
+def on_kafka(own_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Watch:
+    """A member at work: with a broker that takes its time, behind a transaction that is open, with no broker at all."""
+    seen, folder = Watch(), tmp_path_factory.mktemp("member")
+    shape = topology("counting", prefix=folder.name, partitions=1)
+    with Proxy(own_broker) as proxy:
+        servers = own_broker.proxied_servers
+        place = Deployment(own_broker, folder, shape, statistics_ms=STATISTICS_MS, bootstrap_servers=servers)
         with place.member() as one:
             reporter = Reporter(one.kafka)
 
@@ -208,10 +213,11 @@ def on_kafka(tmp_path_factory: pytest.TempPathFactory) -> Watch:
                 return all(seen.moved(name) for name in wanted)
 
             at_work(place, moved)
+            slowed_down(place, moved, proxy)
             held_back(place, moved)
-            broker.stop()
+            proxy.refuse()
             until(lambda: moved("kapelle_kafka_broker_up"), "the client to notice that the broker is away", ENOUGH_S)
-            broker.start()
+            proxy.accept()
             until(
                 lambda: moved("kapelle_kafka_broker_connects_total", "kapelle_kafka_broker_disconnects_total"),
                 "the client to connect again",
@@ -223,14 +229,39 @@ def on_kafka(tmp_path_factory: pytest.TempPathFactory) -> Watch:
 Moved = Callable[..., bool]
 
 
+# Empty a moment later, unless somebody is slow: the consumer's backlog, and what waits for the broker.
+QUEUES = (
+    LAG.name,
+    "kapelle_kafka_queued_messages",
+    "kapelle_kafka_queued_bytes",
+    "kapelle_kafka_broker_open_requests",
+)
+REPLIES = "kapelle_kafka_queued_replies"
+
+
 def at_work(place: Deployment, moved: Moved) -> None:
-    """Work until everything that the client tells of it has been seen to move."""
-    wanted = [*names(CLIENT, SIZES), LAG.name, "kapelle_kafka_transaction_state"]
-    wanted += [metric.name for name, metric in BROKER.items() if "connects" not in name]
+    """Work until everything that stays for a while has been seen to move."""
+    wanted = {*names(CLIENT, SIZES), "kapelle_kafka_transaction_state"}
+    wanted |= {metric.name for name, metric in BROKER.items() if "connects" not in name}
+    working(place, lambda: moved(*wanted.difference(QUEUES, {REPLIES})))
+
+
+def slowed_down(place: Deployment, moved: Moved, proxy: Proxy) -> None:
+    """Queues stay full while the broker answers late: for longer than it takes to tell of them."""
+    proxy.delay(PRODUCE, HELD_S)
+    working(place, lambda: moved(*QUEUES))
+    proxy.delay(PRODUCE, 0)
+    proxy.delay(ADD_OFFSETS_TO_TXN, HELD_S)  # meanwhile nobody asks the producer for its replies
+    working(place, lambda: moved(REPLIES))
+    proxy.delay(ADD_OFFSETS_TO_TXN, 0)
+
+
+def working(place: Deployment, done: Callable[[], bool]) -> None:
     deadline = time.monotonic() + ENOUGH_S
-    while not moved(*wanted):
-        assert time.monotonic() < deadline, [name for name in wanted if not moved(name)]
-        place.publish(ticks(5_000, 50))
+    while not done():
+        assert time.monotonic() < deadline
+        place.publish(ticks(100, 50))
+        time.sleep(LOOK_S)
 
 
 def held_back(place: Deployment, moved: Moved) -> None:
