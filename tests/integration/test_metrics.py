@@ -4,7 +4,8 @@ import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -31,6 +32,8 @@ from kapelle.topology.exposition import (
     SIGNALS,
     SIZES,
     STARTS,
+    TABLE_BYTES,
+    TABLE_ROWS,
     TIMERS,
     TIMES,
     TRANSACTION,
@@ -205,8 +208,7 @@ def on_kafka(own_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Wa
     with Proxy(own_broker) as proxy:
         servers = own_broker.proxied_servers
         place = Deployment(own_broker, folder, shape, statistics_ms=STATISTICS_MS, bootstrap_servers=servers)
-        with place.member() as one:
-            reporter = Reporter(one.kafka)
+        with place.member() as one, weighed(Reporter(one.kafka)) as reporter:
 
             def moved(*wanted: str) -> bool:
                 seen.look(reporter.text())
@@ -229,6 +231,14 @@ def on_kafka(own_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Wa
 Moved = Callable[..., bool]
 
 
+@contextmanager
+def weighed(reporter: Reporter) -> Iterator[Reporter]:
+    """A reporter that weighs tables more often than anybody needs to know."""
+    reporter.weighing.round_s = 0.1
+    with reporter.weighing:
+        yield reporter
+
+
 # Empty a moment later, unless somebody is slow: the consumer's backlog, and what waits for the broker.
 QUEUES = (
     LAG.name,
@@ -241,7 +251,7 @@ REPLIES = "kapelle_kafka_queued_replies"
 
 def at_work(place: Deployment, moved: Moved) -> None:
     """Work until everything that stays for a while has been seen to move."""
-    wanted = {*names(CLIENT, SIZES), "kapelle_kafka_transaction_state"}
+    wanted = {*names(CLIENT, SIZES), "kapelle_kafka_transaction_state", TABLE_ROWS.name, TABLE_BYTES.name}
     wanted |= {metric.name for name, metric in BROKER.items() if "connects" not in name}
     working(place, lambda: moved(*wanted.difference(QUEUES, {REPLIES})))
 
@@ -424,6 +434,7 @@ PROVOKED: dict[str, str] = {
     **dict.fromkeys([metric.name for metric in (EVENTS, SIGNALS, STARTS, TIMERS)], "member"),
     **dict.fromkeys(names(CLIENT, BROKER, SIZES), "on_kafka"),
     **dict.fromkeys([metric.name for metric in (LAG, HELD, BROKER_UP, TRANSACTION)], "on_kafka"),
+    **dict.fromkeys([metric.name for metric in (TABLE_ROWS, TABLE_BYTES)], "on_kafka"),
     **dict.fromkeys([metric.name for metric in API], "api"),
     **dict.fromkeys(names(WORKER), "worker"),
     **dict.fromkeys(names(SOURCES), "sources"),

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -165,7 +165,8 @@ def run(
         if server is not None:
             server.text, server.failed, server.unready = reporter.text, reporter.stuck, reporter.unready
             _log.info("serving metrics", extra={"fields": {"url": server.url}})
-        _run(running, reporter, heard)
+        with reporter.weighing if server is not None or metrics_file is not None else nullcontext():
+            _run(running, reporter, heard)
 
 
 def _run(running: KafkaMember, reporter: Reporter, heard: Stopping) -> None:

@@ -85,6 +85,7 @@ def _options(command: Any, path: str) -> Iterator[str]:
 def documented() -> list[Metric]:
     """Every metric that there is."""
     members = [*e.COUNTERS.values(), e.EVENTS, e.SIGNALS, e.STARTS, e.TIMERS, *e.TIMES.values(), *e.SIZES.values()]
+    members += [e.TABLE_ROWS, e.TABLE_BYTES]
     clients = [e.LAG, e.HELD, *e.CLIENT.values(), e.BROKER_UP, *e.BROKER.values(), e.TRANSACTION]
     relays = [metric for counted in (SOURCES, OUTBOX, SINKS, OPENLINEAGE, TRACES) for metric in counted.values()]
     return [*members, *clients, *API, *WORKER.values(), *relays]

@@ -12,6 +12,7 @@ from kapelle.topology.kafka.run import KafkaMember
 from kapelle.topology.metrics import Counters
 from kapelle.topology.restore import Progress
 from kapelle.topology.tables import StoreError
+from kapelle.topology.weighing import Weighing
 
 PROGRESS_S: Final = 2.0
 FILE_S: Final = 5.0
@@ -43,6 +44,7 @@ class Reporter:
     def __init__(self, running: KafkaMember, metrics_file: Path | None = None) -> None:
         self._running = running
         self._member = running.member
+        self.weighing = Weighing(running.store, lambda: list(running.member.shards.values()))
         self._file = metrics_file
         self._progress_due = Every(PROGRESS_S)
         self._file_due = Every(FILE_S)
@@ -53,7 +55,11 @@ class Reporter:
         """All metrics. May be called from another thread: it only reads."""
         log = self._running.log
         return member_exposition(
-            self._member.counters, log.statistics, log.consumer_statistics, sizes=self._running_sizes()
+            self._member.counters,
+            log.statistics,
+            log.consumer_statistics,
+            sizes=self._running_sizes(),
+            tables=self.weighing.found.copy(),
         )
 
     def _running_sizes(self) -> dict[str, float]:

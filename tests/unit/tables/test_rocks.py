@@ -297,3 +297,23 @@ def test_memory_stays_within_bounds_while_ten_times_as_much_is_written(tmp_path:
     assert used <= 40 * MB
     # On top of the budget come the batch itself, compactions under way and what the allocator keeps.
     assert peak <= 80 * MB
+
+
+def test_rows_are_measured_a_slice_at_a_time(rocks: RocksStore) -> None:
+    write(rocks, 0, 5)
+
+    whole = rocks.measure(b"a", b"b", 100)
+    first = rocks.measure(b"a", b"b", 3)
+
+    assert (whole.rows, whole.size_bytes, whole.rest) == (5, 5 * (6 + 100), None)
+    assert (first.rows, first.rest) == (3, b"a00003")
+    assert rocks.measure(b"a00003", b"b", 2) == (2, 2 * 106, None)
+    assert rocks.measure(b"c", b"d", 2) == (0, 0, None)
+
+
+def test_a_store_is_not_measured_once_it_is_closed(tmp_path: Path, memory: Memory) -> None:
+    store = RocksStore(tmp_path / "store", memory)
+    store.close()
+
+    with pytest.raises(StoreClosed):
+        store.measure(b"a", b"b", 1)

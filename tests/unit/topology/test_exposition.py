@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kapelle.topology.exposition import COUNTERS, TIMES, exposition, member_exposition
-from kapelle.topology.metrics import BOUNDS_MS, KINDS_MAX, Counters, Times
+from kapelle.topology.metrics import BOUNDS_MS, KINDS_MAX, Counters, TableSize, Times
 from tests.unit.worker.samples import started, step
 
 LINE = re.compile(r"([a-z0-9_]+)(?:\{((?:[a-z]+=\"[^\"]*\",?)*)\})? (-?[0-9.e+-]+)")
@@ -175,6 +175,17 @@ def test_the_size_of_the_store_is_told_where_there_is_one() -> None:
     assert found["kapelle_store_bytes", ""] == 2_000_000
     assert found["kapelle_store_memory_bytes", ""] == 3_000_000
     assert "kapelle_store" not in member_exposition(Counters())
+
+
+def test_the_size_of_each_table_is_told_by_its_processor() -> None:
+    tables = {("runs", "steps"): TableSize(1_000, 250_000), ("runs", "_timers"): TableSize(0, 0)}
+
+    found = samples(member_exposition(Counters(), tables=tables))
+
+    assert found["kapelle_table_rows", 'processor="runs",table="steps"'] == 1_000
+    assert found["kapelle_table_bytes", 'processor="runs",table="steps"'] == 250_000
+    assert found["kapelle_table_rows", 'processor="runs",table="_timers"'] == 0
+    assert "kapelle_table" not in member_exposition(Counters())
 
 
 def test_a_counter_that_nobody_named_is_told_all_the_same() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kapelle.topology.metrics import BOUNDS_MS, Counters, Times
+from kapelle.topology.metrics import BOUNDS_MS, Counters, TableSizes, Times
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -74,6 +74,8 @@ SIZES: Final = {
     "disk_bytes": now("store_bytes", "Bytes of the files of tables."),
     "memory_bytes": now("store_memory_bytes", "Memory that tables take: blocks, indexes, filters and write buffers."),
 }
+TABLE_ROWS: Final = now("table_rows", "Rows of each table, in the shards that are ours, as they were last counted.")
+TABLE_BYTES: Final = now("table_bytes", "Bytes of the rows of each table, with their keys, before compression.")
 
 # By the name in librdkafka's statistics, of the client as a whole...
 CLIENT: Final = {
@@ -138,8 +140,9 @@ def member_exposition(
     consumers: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     sizes: Mapping[str, float] | None = None,
+    tables: TableSizes | None = None,
 ) -> str:
-    """All that there is to tell of a member. `sizes` are those of its store. From any thread."""
+    """All there is to tell of a member. `sizes` are those of its store, `tables` of each table. From any thread."""
     plain = {name: value for name, value in counters.snapshot().items() if name not in LABELLED}
     lines = list(lines_of(COUNTERS["dead_letters"], _by("processor", counters.letters)))
     lines += lines_of(EVENTS, _by("event", counters.by_kind()))
@@ -150,6 +153,7 @@ def member_exposition(
         lines += histogram(metric, {}, getattr(counters, name))
     for name, metric in SIZES.items():
         lines += lines_of(metric, [({}, sizes[name])] if sizes else [])
+    lines += _tables(tables or {})
     return "\n".join(lines) + "\n" + exposition(plain, statistics, consumers)
 
 
@@ -219,6 +223,13 @@ def _verdicts(events: Mapping[str, int]) -> Iterator[str]:
     for metric in (SIGNALS, STARTS):
         told = {verdict: events.get(event, 0) for event, (one, verdict) in VERDICTS.items() if one is metric}
         yield from lines_of(metric, _by("verdict", told) if any(told.values()) else [])
+
+
+def _tables(found: TableSizes) -> Iterator[str]:
+    """Each table by its processor and its name; those that begin with "_" are the runtime's own, such as timers."""
+    told = [({"processor": processor, "table": table}, size) for (processor, table), size in sorted(found.items())]
+    yield from lines_of(TABLE_ROWS, [(labels, size.rows) for labels, size in told])
+    yield from lines_of(TABLE_BYTES, [(labels, size.size_bytes) for labels, size in told])
 
 
 def _by(label: str, counted: dict[str, int]) -> list[Sample]:

@@ -1,7 +1,7 @@
 """What a member counts about itself. Plain integers, bumped in place: reading them never disturbs the loop."""
 
 from bisect import bisect_left
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -9,6 +9,16 @@ import msgspec
 BOUNDS_MS: Final = (2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000)
 KINDS_MAX: Final = 50  # of timers; whatever comes after them is another one
 OTHER: Final = "other"
+
+
+class TableSize(NamedTuple):
+    """What a table holds, in all shards of a processor that are ours. Bytes are those before compression."""
+
+    rows: int
+    size_bytes: int
+
+
+TableSizes = dict[tuple[str, str], TableSize]  # by processor and table
 
 
 class Times(msgspec.Struct):

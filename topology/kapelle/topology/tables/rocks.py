@@ -6,6 +6,7 @@ is torn is read up to the tear, so the store is then as it was after some earlie
 """
 
 import os
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
@@ -45,6 +46,14 @@ class Sizes(NamedTuple):
     rows: int
     disk_bytes: int
     memory_bytes: int
+
+
+class Extent(NamedTuple):
+    """What some rows come to, keys and values as they are before compression; and where the rest begins, if any."""
+
+    rows: int
+    size_bytes: int
+    rest: bytes | None
 
 
 class Memory:
@@ -90,6 +99,7 @@ class RocksStore:
         self._get = self._rows.get
         self._scans: set[weakref.ref[Scan]] = set()
         self._closed = False
+        self._measuring = threading.Lock()
 
     def get(self, key: bytes, /) -> bytes | None:
         try:
@@ -133,11 +143,27 @@ class RocksStore:
             raise _translated(self.path, error) from error
         return Sizes(rows, _size_bytes(self.path / "rows"), self._memory.used_bytes)
 
+    def measure(self, start: bytes, end: bytes, rows_max: int) -> Extent:
+        """What is stored from `start` to `end`, up to so many rows. May be asked from another thread."""
+        options = ReadOptions()
+        options.set_iterate_upper_bound(end)
+        # Whoever only counts must not push out what the tables need.
+        options.fill_cache(False)  # type: ignore[call-arg]  # the stub of rocksdict 0.3.29 lacks its argument
+        # A store is not closed under somebody who reads it in another thread, nor read by him afterwards.
+        with self._measuring:
+            if self._closed:
+                raise StoreClosed(self.path)
+            try:
+                return _measured(self._rows.iter(options), start, rows_max)
+            except Exception as error:
+                raise _translated(self.path, error) from error
+
     def close(self) -> None:
         """Leave the directory to others. Scans under way end here."""
-        if self._closed:
-            return
-        self._closed = True
+        with self._measuring:
+            if self._closed:
+                return
+            self._closed = True
         # A scan keeps the database open, and with it the directory: end those that somebody still holds.
         for reference in list(self._scans):
             scan = reference()
@@ -188,6 +214,20 @@ def _opened(path: Path, memory: Memory) -> Rdict:
         return Rdict(str(rows), options, {"default": options})
     except Exception as error:
         raise _translated(path, error) from error
+
+
+def _measured(rows: RdictIter, start: bytes, rows_max: int) -> Extent:
+    valid, key, value, step = rows.valid, rows.key, rows.value, rows.next
+    count = size_bytes = 0
+    rows.seek(start)
+    while valid():
+        if count == rows_max:
+            return Extent(count, size_bytes, key())
+        size_bytes += len(key()) + len(value())
+        count += 1
+        step()
+    rows.status()
+    return Extent(count, size_bytes, None)
 
 
 def _size_bytes(directory: Path) -> int:

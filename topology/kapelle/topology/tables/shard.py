@@ -168,6 +168,10 @@ class ShardState(Generic[S]):
         found: Key = place.keys.decode(key, len(name) + 1)
         return name, found, place.rows.decode(value, found)
 
+    def bounds(self) -> dict[str, tuple[bytes, bytes]]:
+        """Where the stored rows of each table begin and end, those of timers and floors too. From any thread."""
+        return {name: (place.prefix, successor(place.prefix)) for name, place in self._places.items()}
+
     def fingerprint(self) -> str:
         """A digest of all rows that can be seen. Shards with equal rows have equal ones, whatever their history."""
         digest = hashlib.blake2b(digest_size=16)
