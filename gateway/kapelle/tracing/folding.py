@@ -1,7 +1,7 @@
 """Our history as spans: a fold over the records of one partition, in their order.
 
     signal ─▶ trigger ─▶ queue
-                     └─▶ run ─▶ step, for each attempt
+                     └─▶ run ─▶ step, for each attempt ◁╌╌ signal that it announced
 
 | span | from | to | stream |
 |---|---|---|---|
@@ -25,7 +25,7 @@ from kapelle.processors.routes import RUN_EVENTS, SIGNAL_EVENTS, TRIGGER_EVENTS,
 from kapelle.schemas import contracts as c
 from kapelle.tracing.ids import Ids
 from kapelle.tracing.memory import Begun
-from kapelle.tracing.origins import Origin, origin_of
+from kapelle.tracing.origins import Origin, announcer_of, origin_of
 from kapelle.tracing.runs import VERDICTS, Runs
 from kapelle.tracing.spans import Attributes, Kind, Link, Past, Span
 
@@ -58,18 +58,26 @@ class Signals:
         if not isinstance(event, c.SignalAccepted):
             return
         trace = self._ids.trace_of_signal(event.name, event.sequence, past.trace)
-        if trace.is_sampled:
-            yield Span(
-                name=f"signal {event.name}",
-                kind=Kind.CONSUMER,
-                trace_id=trace.id,
-                span_id=self._ids.signal(event.name, event.sequence),
-                parent_id=trace.parent_id,
-                is_parent_remote=True,
-                start_ms=event.at_ms,
-                end_ms=event.at_ms,
-                attributes=_signal(event) | past.coordinates,
-            )
+        if not trace.is_sampled:
+            return
+        parent_id, is_remote, links = trace.parent_id, True, tuple[Link, ...]()
+        step = announcer_of(self._ids, event.source)
+        if step is not None and step.trace.id == trace.id:  # a stranger's trace has come all the way
+            parent_id, is_remote = step.span_id, False
+        elif step is not None and step.trace.is_sampled:
+            links = (Link(step.trace.id, step.span_id, step.attributes),)
+        yield Span(
+            name=f"signal {event.name}",
+            kind=Kind.CONSUMER,
+            trace_id=trace.id,
+            span_id=self._ids.signal(event.name, event.sequence),
+            parent_id=parent_id,
+            is_parent_remote=is_remote,
+            start_ms=event.at_ms,
+            end_ms=event.at_ms,
+            attributes=_signal(event) | past.coordinates,
+            links=links,
+        )
 
 
 class Triggers:

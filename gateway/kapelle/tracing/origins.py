@@ -1,8 +1,10 @@
-"""Where an instance came from: the trace that it is in, and the span that it is a child of."""
+"""Where something came from: the trace that it is in, and the span that it is a child of."""
 
 import msgspec
 
+from kapelle.processors.runs.causes import Cause, initiator_of
 from kapelle.tracing.ids import Ids, Trace
+from kapelle.tracing.spans import Attributes
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -17,30 +19,55 @@ class Origin(msgspec.Struct, frozen=True):
         return self.parent_id is not None and self.parent_id == self.trace.parent_id
 
 
-class _Initiator(msgspec.Struct):
-    """What started an instance. Whoever starts one may say of themselves what they like."""
-
-    type: str = ""
-    trigger_uuid: str = ""
-    signal_id_map: dict[str, int] = {}
-    last_signal: str = ""
-    traceparent: str = ""
-
-
-_decode = msgspec.json.Decoder(_Initiator).decode
-
-
 def origin_of(ids: Ids, initiator: str, workflow_id: str, instance_id: int) -> Origin:
     """The origin that an initiator tells of. One that cannot be read tells of none."""
-    try:
-        found = _decode(initiator)
-    except msgspec.MsgspecError:
-        found = _Initiator()
-    signals = found.signal_id_map
-    if found.type.upper() == "SIGNAL" and found.trigger_uuid and signals:
-        # The one that came last set it off; a start that does not say which was waited for none.
-        last = found.last_signal if found.last_signal in signals else next(iter(signals))
-        trace = ids.trace_of_signal(last, signals[last], found.traceparent)
-        return Origin(trace, ids.firing(workflow_id, found.trigger_uuid, signals))
+    found = initiator_of(initiator)
+    if found.signal is not None:
+        trace = ids.trace_of_signal(*found.signal, found.traceparent)
+        return Origin(trace, ids.firing(workflow_id, found.trigger_uuid, found.signal_id_map))
     trace = ids.trace_of_instance(workflow_id, instance_id, found.traceparent)
     return Origin(trace, trace.parent_id)
+
+
+class Announcer(msgspec.Struct, frozen=True):
+    """The step that announced a signal: the trace that it is in, and its span."""
+
+    trace: Trace
+    span_id: int
+    attributes: Attributes
+
+
+class _Source(msgspec.Struct):
+    """The step that announced a signal, and what had set its run off."""
+
+    workflow_id: str
+    workflow_instance_id: int
+    workflow_run_id: int
+    step_id: str
+    step_attempt_id: int
+    iteration: int
+    cause: Cause
+
+
+_decode = msgspec.json.Decoder(_Source).decode
+
+
+def announcer_of(ids: Ids, source: str) -> Announcer | None:
+    """The step that announced a signal, if one did."""
+    try:
+        found = _decode(source)
+    except msgspec.MsgspecError:
+        return None  # anyone may announce, and say of themselves what they like
+    workflow_id, instance_id, cause = found.workflow_id, found.workflow_instance_id, found.cause
+    if cause.signal:
+        trace = ids.trace_of_signal(cause.signal, cause.number, None)
+    else:
+        trace = ids.trace_of_instance(workflow_id, instance_id, cause.traceparent)
+    run = ids.run(workflow_id, instance_id, found.workflow_run_id)
+    attributes: Attributes = {
+        "kapelle.workflow": workflow_id,
+        "kapelle.instance": instance_id,
+        "kapelle.run": found.workflow_run_id,
+        "kapelle.step": found.step_id,
+    }
+    return Announcer(trace, ids.attempt(run, found.step_id, found.iteration, found.step_attempt_id), attributes)

@@ -69,6 +69,7 @@ def test_a_signal_says_which_attempt_of_which_step_it_comes_from() -> None:
         "step_id": "load",
         "step_attempt_id": 1,
         "iteration": 1,
+        "cause": {},
     }
 
 

@@ -186,6 +186,94 @@ def test_the_partners_of_a_joined_start_are_linked_in_the_traces_that_they_came_
     assert [f"{one.trace_id:032x}" for one in fired.links] == ["0af7651916cd43dd8448eb211c80319c"]
 
 
+ANNOUNCES = {"id": "tell", "type": "teller", "signal_outputs": {"definitions": [{"name": "told"}]}}
+ON_TOLD: list[Any] = [{"definitions": {"told": {}}}]
+
+
+def chained(engine: Engine, trace: str | None = None) -> list[Span]:
+    """Two workflows: a step of the first announces what starts the second."""
+    engine.push(workflow("first", ANNOUNCES, triggers=ON_ORDERS))
+    engine.push(workflow("second", LOAD, triggers=ON_TOLD))
+    announce(engine, "orders", trace=trace)
+    for _ in range(2):
+        engine.tasks()[-1].succeed()
+    return told(engine)
+
+
+def test_a_signal_that_a_step_announces_is_linked_to_that_step_in_its_trace() -> None:
+    spans = chained(Engine())
+
+    step, signal = named(spans, "step tell"), named(spans, "signal told")
+    assert [(one.trace_id, one.span_id) for one in signal.links] == [(step.trace_id, step.span_id)]
+    assert {name: step.attributes[name] for name in signal.links[0].attributes} == signal.links[0].attributes
+    assert signal.parent_id is None
+    assert step.trace_id == named(spans, "signal orders").trace_id
+    assert signal.trace_id == named(spans, "run second").trace_id != step.trace_id
+
+
+def test_a_run_that_no_signal_started_is_linked_as_well() -> None:
+    engine = Engine()
+    engine.push(workflow("first", ANNOUNCES))
+    engine.start("first")
+    engine.tasks()[-1].succeed()
+
+    spans = told(engine)
+
+    step, signal = named(spans, "step tell"), named(spans, "signal told")
+    assert [(one.trace_id, one.span_id) for one in signal.links] == [(step.trace_id, step.span_id)]
+
+
+def test_a_signal_of_a_join_is_linked_to_a_step_in_the_trace_of_the_one_that_came_last() -> None:
+    engine = Engine()
+    engine.push(workflow("first", ANNOUNCES, triggers=ON_BOTH))
+    announce(engine, "rates", '{"day": 1}')
+    announce(engine, "orders", '{"day": 1}')
+    engine.tasks()[-1].succeed()
+
+    spans = told(engine)
+
+    (link,) = named(spans, "signal told").links
+    assert (link.trace_id, link.span_id) == (named(spans, "signal orders").trace_id, named(spans, "step tell").span_id)
+
+
+def test_a_trace_from_outside_is_linked_where_nobody_carried_it_on() -> None:
+    spans = chained(Engine(), trace=OUTSIDE)
+
+    (link,) = named(spans, "signal told").links
+    assert (link.trace_id, link.span_id) == (TRACE_ID, named(spans, "step tell").span_id)
+
+
+def test_a_trace_from_outside_that_workers_carry_on_goes_from_the_step_through_its_signal() -> None:
+    engine = Engine()
+    engine.push(workflow("first", ANNOUNCES | {"type": "NoOp"}, triggers=ON_ORDERS))
+    engine.push(workflow("second", LOAD, triggers=ON_TOLD))
+    announce(engine, "orders", trace=OUTSIDE)
+    engine.tasks()[-1].succeed()
+
+    spans = told(engine)
+
+    assert {span.trace_id for span in spans} == {TRACE_ID}
+    signal = named(spans, "signal told")
+    assert (signal.parent_id, signal.is_parent_remote) == (named(spans, "step tell").span_id, False)
+    assert signal.links == ()
+
+
+def test_a_step_that_is_not_told_of_is_not_linked() -> None:
+    engine = Engine()
+    spans = chained(engine, trace=UNSAMPLED)
+
+    assert named(spans, "signal told").links == ()
+
+
+@pytest.mark.parametrize("source", ["{}", '{"workflow_id": "etl"}', '{"workflow_id": 7, "cause": {}}'])
+def test_whoever_announces_may_say_what_they_like_of_themselves(source: str) -> None:
+    engine = Engine()
+    engine.runtime.publish(SIGNALS, "orders", c.AnnounceSignal("orders", "", "{}", "{}", source=source))
+    engine.runtime.step_until_idle()
+
+    assert named(told(engine), "signal orders").links == ()
+
+
 def test_a_start_that_carries_a_trace_is_its_child_however_long_it_is_queued() -> None:
     engine = Engine()
     engine.push(workflow("etl", LOAD, strategy="SEQUENTIAL"))

@@ -18,6 +18,7 @@ from kapelle.processors.definitions.models import SignalDependency
 from kapelle.processors.params import Definition, Evaluated, ParamError, ParamType
 from kapelle.processors.routes import SIGNAL_INTERNAL
 from kapelle.processors.runs.attempts import Attempt, attempt_of
+from kapelle.processors.runs.causes import cause_of
 from kapelle.processors.runs.states import UP_TO_SIGNALS
 from kapelle.processors.signals.bounds import LONG_MAX, LONG_MIN, NAME_CHARS_MAX, too_large
 from kapelle.processors.signals.matching import Condition, Operator, Scalar, conditions_json
@@ -209,6 +210,7 @@ def _announcement(
         "step_id": attempt.step_id,
         "step_attempt_id": attempt.attempt,
         "iteration": attempt.iteration,
+        "cause": cause_of(run.initiator),
     }
     made = c.AnnounceSignal(
         name=name,
