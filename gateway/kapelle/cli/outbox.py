@@ -89,7 +89,7 @@ def run(
         from kapelle.topology.journal import KafkaJournal  # noqa: PLC0415 - slow to import
 
         journal = KafkaJournal(target.topology(), kafka)
-        opened.callback(journal.close)
+        opened.callback(journal.close, 0)
         relay = outbox.OutboxRelay(journal, dsn, keep=keep, poll_s=poll_ms / 1000)
         heard.working()
         _log.info("relaying", extra={"fields": {"table": outbox.TABLE}})

@@ -81,7 +81,7 @@ def run(
         found, topology = read_sinks(file.read_bytes()), target.topology()
         framed = framing(topology, registry)
         journal = KafkaJournal(topology, kafka)
-        opened.callback(journal.close)
+        opened.callback(journal.close, 0)
         sinks = Sinks(found, Log(topology, kafka, journal, framed))
         heard.working()
         _log.info("delivering", extra={"fields": {"sinks": len(found), "file": file}})

@@ -92,7 +92,7 @@ def run(
         watched = WatchedFile(file, refused={topology.topic(SIGNALS), topology.dead_letters})
         opened.callback(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, lambda *_: watched.ask()))
         journal = KafkaJournal(topology, kafka)
-        opened.callback(journal.close)
+        opened.callback(journal.close, 0)
         relay = TopicRelay(journal, watched, kafka, prefix=topology.prefix)
         heard.working()
         _log.info("relaying", extra={"fields": {"sources": len(watched.current.sources), "file": file}})

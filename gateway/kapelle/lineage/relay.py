@@ -18,6 +18,7 @@ from kapelle.lineage.events import Telling
 from kapelle.processors.routes import RUN_EVENTS, SIGNAL_EVENTS, WORKFLOW_EVENTS
 from kapelle.sources.history import HistoryReader
 from kapelle.sources.metrics import OPENLINEAGE
+from kapelle.sources.patience import Patience, Unanswered, apart
 from kapelle.topology.build import Topology
 from kapelle.topology.exposition import exposition
 from kapelle.topology.journal import Entry
@@ -67,10 +68,12 @@ class LineageRelay:
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Tell until told to stop; then leave the group."""
+        patience = Patience(stopped)
         try:
             while not stopped():
                 records = self._history.take()
-                if not self._emitted([event for one in records for event in self._events(one.entry)], stopped):
+                events = [event for one in records for event in self._events(one.entry)]
+                if not self._emitted(events, stopped, patience):
                     break  # the batch is left to be read again
                 self._group.commit([one.message for one in records])
                 self._tell_now_and_then()
@@ -84,11 +87,13 @@ class LineageRelay:
             self.counts.unreadable += 1
         return list(self._telling.of(entry))
 
-    def _emitted(self, events: Sequence[RunEvent], stopped: Callable[[], bool]) -> bool:
+    def _emitted(self, events: Sequence[RunEvent], stopped: Callable[[], bool], patience: Patience) -> bool:
         """Write until all is acknowledged. False: we are told to stop, and it is not."""
         while events:
             try:
-                self._emitter.emit_all(events)
+                patience.wait(apart(lambda: self._emitter.emit_all(events)))
+            except Unanswered:
+                return False
             except NotEmitted as error:
                 if stopped():
                     return False

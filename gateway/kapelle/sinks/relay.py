@@ -27,6 +27,7 @@ from kapelle.sinks.progress import Progress, Ticket
 from kapelle.sources.group import GroupReader
 from kapelle.sources.letters import bytes_of, headers_of, letter_about, place_of
 from kapelle.sources.mapping import passes
+from kapelle.sources.patience import Patience
 from kapelle.sources.publishing import Publisher, failure, sent
 from kapelle.topology.build import DEAD_LETTERS, Topology
 from kapelle.topology.journal import JournalUnavailable
@@ -89,6 +90,7 @@ class SinkRelay:
         self._log = log
         self._stop = threading.Event()
         self._lock = threading.Lock()
+        self._patience = Patience(self._stop.is_set)
         self._progress = Progress()
         self._receiver = receiver
         self._decoder = log.decoder()
@@ -177,7 +179,7 @@ class SinkRelay:
         letter, key = letter_about(message, relay, why, record_bytes_max=bytes_max), place_of(message).id
         while True:
             answer = sent(lambda: self._log.journal.publish(DEAD_LETTERS, key, letter), JournalUnavailable)
-            reason = failure(answer, JournalUnavailable)
+            reason = failure(answer, self._patience, JournalUnavailable)
             if reason is None:
                 break
             self._tell("a dead letter could not be written", reason)

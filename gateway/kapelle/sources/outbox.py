@@ -24,6 +24,7 @@ from kapelle.schemas import SchemaError
 from kapelle.schemas.contracts import AnnounceSignal
 from kapelle.sources.errors import BadDsn, DatabaseAway, DatabaseRefused
 from kapelle.sources.metrics import OUTBOX
+from kapelle.sources.patience import Patience
 from kapelle.sources.publishing import Publisher, Sent, failure, sent
 from kapelle.topology.exposition import exposition
 from kapelle.topology.journal import JournalUnavailable
@@ -94,11 +95,13 @@ class OutboxRelay:
         self._dsn = dsn
         self._done = MARK if keep else DELETE
         self._poll_s = poll_s
+        self._patience = Patience()
         self._connection = self._connected()
         self._checked_once()
 
     def run(self, stopped: Stopped, pause: Callable[[float], object] = time.sleep) -> None:
         """Relay until told to stop."""
+        self._patience = Patience(stopped)
         try:
             while not stopped():
                 self._tried(pause)
@@ -115,7 +118,7 @@ class OutboxRelay:
         with self._connection.transaction(), self._connection.cursor(row_factory=class_row(Row)) as cursor:
             rows = cursor.execute(TAKE, (BATCH,)).fetchall()
             answers = [(row, sent(partial(self._sent, row), *FAILURES)) for row in rows]
-            failures = [(row, failure(answer, *FAILURES)) for row, answer in answers]
+            failures = [(row, failure(answer, self._patience, *FAILURES)) for row, answer in answers]
             done = [row.position for row, e in failures if e is None]
             wrong = [(row, e) for row, e in failures if isinstance(e, NotASignal | SchemaError)]
             away = next((e for _, e in failures if isinstance(e, JournalUnavailable)), None)

@@ -6,7 +6,8 @@ from typing import Protocol
 
 from kapelle.processors.streams import Stream
 from kapelle.schemas.contract import Contract
-from kapelle.topology.journal import Position
+from kapelle.sources.patience import Patience, Unanswered
+from kapelle.topology.journal import JournalUnavailable, Position
 
 Sent = Future[Position]
 
@@ -27,10 +28,12 @@ def sent(publish: Callable[[], Sent], *failures: type[Exception]) -> Sent:
         return failed
 
 
-def failure(answer: Sent, *failures: type[Exception]) -> Exception | None:
+def failure(answer: Sent, patience: Patience, *failures: type[Exception]) -> Exception | None:
     """Wait for the answer to a record: why it failed, or None once it is acknowledged."""
     try:
-        answer.result()
+        patience.wait(answer)
     except failures as error:
         return error
+    except Unanswered as error:
+        return JournalUnavailable("keep a record", error)
     return None

@@ -25,6 +25,7 @@ from kapelle.sources.letters import headers_of, letter_about, place_of
 from kapelle.sources.mapping import signal_of
 from kapelle.sources.metrics import SOURCES
 from kapelle.sources.models import Format, SourcesFile, TopicSource
+from kapelle.sources.patience import Patience
 from kapelle.sources.publishing import Publisher, Sent, failure, sent
 from kapelle.sources.registry import Registry
 from kapelle.sources.watching import WatchedFile
@@ -75,6 +76,7 @@ class TopicRelay:
         self._registries: dict[str, Registry] = {}
         self._told_s = time.monotonic()
         self._stopped: Callable[[], bool] = lambda: False
+        self._patience = Patience()
         self._reader = GroupReader(settings, f"{prefix}.{NAME}", _log)
         self._use(watched.current)
 
@@ -84,7 +86,7 @@ class TopicRelay:
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Relay until told to stop; then leave the group."""
-        self._stopped = stopped
+        self._stopped, self._patience = stopped, Patience(stopped)
         try:
             while not stopped():
                 self.step()
@@ -153,7 +155,8 @@ class TopicRelay:
         left: Sequence[Out] = outputs
         while left:
             answers = [(output, self._sent(output)) for output in left]
-            failed = [(output, e) for output, answer in answers if (e := failure(answer, JournalUnavailable))]
+            reasons = [(output, failure(answer, self._patience, JournalUnavailable)) for output, answer in answers]
+            failed = [(output, reason) for output, reason in reasons if reason is not None]
             left = [output for output, _ in failed]
             if failed:
                 self._wait(failed[0][1])

@@ -19,6 +19,7 @@ import msgspec
 
 from kapelle.sources.history import HistoryReader, Recorded
 from kapelle.sources.metrics import TRACES
+from kapelle.sources.patience import Patience, Unanswered, apart
 from kapelle.topology.build import Topology
 from kapelle.topology.exposition import exposition
 from kapelle.topology.kafka.config import KafkaSettings
@@ -85,10 +86,11 @@ class TraceRelay:
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Tell until told to stop; then leave the group."""
+        patience = Patience(stopped)
         try:
             while not stopped():
                 spans = [span for record in self._taken() for span in self._folded(record)]
-                if not self._exported(spans, stopped):
+                if not self._exported(spans, stopped, patience):
                     break  # the batch is left to be read again
                 self._commit()
                 self._tell_now_and_then()
@@ -131,11 +133,13 @@ class TraceRelay:
         self.counts.read += 1
         return spans
 
-    def _exported(self, spans: Sequence[Span], stopped: Callable[[], bool]) -> bool:
+    def _exported(self, spans: Sequence[Span], stopped: Callable[[], bool], patience: Patience) -> bool:
         """Send until all is taken. False: we are told to stop, and it is not."""
         while spans:
             try:
-                self._exporter.export(spans)
+                patience.wait(apart(lambda: self._exporter.export(spans)))
+            except Unanswered:
+                return False
             except NotExported as error:
                 if stopped():
                     return False

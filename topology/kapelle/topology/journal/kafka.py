@@ -131,9 +131,9 @@ class KafkaJournal:
         )
         return {place.partition: future.result().offset for place, future in found.items()}
 
-    def close(self) -> None:
-        """Wait a little for what is on its way, then let go of it."""
-        self._producer.flush(FLUSH_S)
+    def close(self, wait_s: float = FLUSH_S) -> None:
+        """Wait a little for what is on its way, then let go of it. Who has waited for all answers need not wait."""
+        self._producer.flush(wait_s)
         self._stop.set()
         self._thread.join(FLUSH_S)
 
