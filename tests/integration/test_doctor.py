@@ -151,6 +151,16 @@ def test_brokers_that_cannot_keep_transactions_are_found_by_trying_one(misled: t
     assert found["transactions"].found.startswith("none can be begun: ")
 
 
+def test_brokers_that_cannot_keep_offsets_are_not_asked_for_groups(misled: tuple[int, Told]) -> None:
+    """Each question about one would hang for as long as brokers may take to answer."""
+    _, found = misled
+
+    assert found["groups"].verdict is Verdict.WRONG
+    assert "__consumer_offsets" in found["groups"].advice
+    assert "offsets" not in found
+    assert not [one.found for one in found.values() if "could not be looked at" in one.found]
+
+
 def test_time_outs_that_the_brokers_do_not_allow_are_wrong(broker: Broker, prefix: str) -> None:
     code, found = doctor(broker, prefix, "--transaction-timeout-ms", "86400000", "--session-timeout-ms", "86400000")
 

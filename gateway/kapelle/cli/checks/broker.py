@@ -212,9 +212,10 @@ def settings(case: Case) -> Iterator[Finding]:
             yield Finding(rule.setting, Verdict.OK, ", ".join(sorted(set(values.values()))))
 
 
+OFFSETS: Final = "__consumer_offsets"
 # The topics in which brokers keep offsets and transactions, and the settings that they are made by.
 INTERNAL: Final = (
-    ("__consumer_offsets", "offsets.topic.replication.factor", "min.insync.replicas"),
+    (OFFSETS, "offsets.topic.replication.factor", "min.insync.replicas"),
     ("__transaction_state", "transaction.state.log.replication.factor", "transaction.state.log.min.isr"),
 )
 
@@ -228,6 +229,7 @@ def internal(case: Case) -> Iterator[Finding]:
         wanted = replicas or int(config.get(factor) or 1)
         in_sync = int(config.get(least) or 1)
         if wanted > count:
+            case.has_groups &= topic != OFFSETS
             found = f"is to have {wanted} replicas, but there {'is' if count == 1 else 'are'} {count}: it can't be made"
             yield Finding(topic, Verdict.WRONG, found, f"Lower {factor} on the brokers, or run {wanted} of them")
         elif in_sync > wanted:

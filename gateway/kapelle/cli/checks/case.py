@@ -57,6 +57,7 @@ class Case(msgspec.Struct, kw_only=True, dict=True):
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     tried_at_ms: int | None = None  # when a transaction was begun, if one was
     is_patient: bool = True  # until something was asked for twice in vain
+    has_groups: bool = True  # unless the brokers can keep none: then each question about one would hang
 
     @property
     def timeout_s(self) -> float:

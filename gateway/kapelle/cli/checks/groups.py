@@ -20,6 +20,10 @@ Places = Mapping[tuple[str, int], int]
 
 def members(case: Case) -> Iterator[Finding]:
     """Whether somebody runs the processors, and by which protocol."""
+    if not case.has_groups:
+        advice = "See to __consumer_offsets above: no group can be joined, and none has offsets"
+        yield Finding("groups", Verdict.WRONG, "there can be none, since the brokers cannot keep their offsets", advice)
+        return
     groups = {case.topology.group(name): name for name in case.topology.processors}
     if not groups:
         return
@@ -52,6 +56,8 @@ def members(case: Case) -> Iterator[Finding]:
 
 def offsets(case: Case) -> Iterator[Finding]:
     """Whether each group has the offsets that its tables stand for, and how far behind it is."""
+    if not case.has_groups:
+        return
     lag, lost = 0, False
     for name in case.topology.processors:
         if not set(_topics(case, name)) <= set(case.there):

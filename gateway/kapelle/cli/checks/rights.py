@@ -48,7 +48,7 @@ def _of_topics(case: Case) -> Mapping[str, set[str]]:
 
 def _of_groups(case: Case) -> Mapping[str, set[str]]:
     names = _groups(case)
-    if not names:
+    if not names or not case.has_groups:
         return {}
     asked = case.admin.describe_consumer_groups(
         names, include_authorized_operations=True, request_timeout=case.timeout_s
