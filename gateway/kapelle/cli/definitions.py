@@ -53,7 +53,7 @@ def check(written: Written) -> str:
     from kapelle.processors.definitions import DefinitionRefused, parse_push, yaml_push  # noqa: PLC0415 - slow
 
     try:
-        push = parse_push(yaml_push(written.text) if written.is_yaml else written.text)
+        push = parse_push(yaml_push(written.text) if written.is_yaml else written.text, runnable=True)
     except DefinitionRefused as refused:
         problems = [str(problem) for problem in refused.problems]
         count = f"{len(problems)} problem{'s' * (len(problems) != 1)}"

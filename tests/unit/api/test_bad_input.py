@@ -8,6 +8,7 @@ from tests.integration.api.places import Place, definition
 
 JSON = {"Content-Type": "application/json"}
 START = "/workflows/etl/versions/active/actions/start"
+CHILD = b"Workflow: {id: new, owner: ann, jobs: [{subworkflow: {id: other}}]}"
 RESTART = "/workflows/etl/instances/1/actions/restart"
 
 # method, path, what is sent, status, a word of the problem
@@ -30,6 +31,7 @@ TABLE: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("POST", "/workflows/yaml", {"content": b"a: [b"}, 400, "problem"),
     ("PUT", "/workflows/actions/validate", {"content": b"null"}, 400, "an object"),
     ("PUT", "/workflows/actions/validate/yaml", {"content": b"- 1"}, 400, "problem"),
+    ("PUT", "/workflows/actions/validate/yaml", {"content": CHILD}, 400, "'subworkflow', which cannot be run yet"),
     # Workflows
     ("GET", "/workflows?limit=0", {}, 400, "query.limit"),
     ("GET", "/workflows?limit=201", {}, 400, "query.limit"),

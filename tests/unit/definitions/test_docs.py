@@ -24,15 +24,15 @@ def blocks(language: str, text: str) -> list[str]:
 
 @pytest.mark.parametrize("example", blocks("json", DEFINITIONS) + blocks("json", CYCLES))
 def test_an_example_in_json_is_accepted(example: str) -> None:
-    assert parse_push(example).workflow.steps
+    assert parse_push(example, runnable=True).workflow.steps
 
 
 def test_the_example_in_yaml_is_accepted() -> None:
     [example] = blocks("yaml", DEFINITIONS)
 
-    push = parse_push(yaml_push(example))
+    push = parse_push(yaml_push(example), runnable=True)
 
-    assert push.workflow.steps[0].successors == {"fan": "rows > 0", "report": "!((rows > 0))"}
+    assert push.workflow.steps[0].successors == {"write": "rows > 0", "report": "!((rows > 0))"}
 
 
 @pytest.mark.parametrize("example", blocks("python", DEFINITIONS) + blocks("python", CYCLES))
@@ -42,7 +42,7 @@ def test_an_example_in_python_builds_a_workflow_that_is_accepted(example: str, t
 
     names = runpy.run_path(str(file))
 
-    assert parse_push((names.get("etl") or names["flow"]).to_json()).workflow.steps
+    assert parse_push((names.get("etl") or names["flow"]).to_json(), runnable=True).workflow.steps
 
 
 def test_the_python_and_the_json_of_review_and_fix_are_the_same_graph(tmp_path: Path) -> None:

@@ -222,6 +222,15 @@ def test_kinds_of_steps_that_cannot_be_run_yet_are_refused_by_their_path(kind: s
     assert refused.errors == (f"workflow.steps[1]: Expected 'step', but found {kind!r}, which cannot be run yet",)
 
 
+def test_a_kind_of_step_that_cannot_be_run_yet_is_told_with_all_else_that_is_wrong() -> None:
+    child = {"id": "child", "params": {"subworkflow_id": {"type": "STRING", "value": "other"}}}
+    world = World()
+
+    refused = only(c.CommandRefused, world.push({"steps": [{"subworkflow": child}], "timeout": "soon"}))
+
+    assert refused.message == "Expected a definition that can be run, but found 2 problems"
+
+
 def test_triggers_are_kept_with_the_version() -> None:
     world = World()
     triggers = {"time_triggers": [{"type": "CRON", "cron": "0 5 * * *", "timezone": "Europe/Berlin"}]}

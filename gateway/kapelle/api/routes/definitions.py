@@ -100,7 +100,7 @@ async def _from_yaml(text: str) -> str:
 
 async def _validated(text: str) -> Response:
     try:
-        await anyio.to_thread.run_sync(parse_push, text)
+        await anyio.to_thread.run_sync(lambda: parse_push(text, runnable=True))
     except DefinitionRefused as refused:
         raise _bad_definition(refused) from None
     return json_response({"valid": True})

@@ -9,8 +9,8 @@ import msgspec
 
 from kapelle.processors.definitions.checks import check
 from kapelle.processors.definitions.json_text import read_json, write_json
-from kapelle.processors.definitions.models import Workflow
-from kapelle.processors.definitions.problems import Report
+from kapelle.processors.definitions.models import StepKind, Workflow
+from kapelle.processors.definitions.problems import Report, at
 from kapelle.processors.definitions.properties import PropertiesChange
 from kapelle.processors.definitions.reading import Reader
 
@@ -28,8 +28,12 @@ class Push(msgspec.Struct, frozen=True):
     metadata_json: str = "{}"
 
 
-def parse_push(text: str | bytes) -> Push:
-    """The push that the text asks for. Refused with all its problems at once."""
+def parse_push(text: str | bytes, *, runnable: bool = False) -> Push:
+    """The push that the text asks for. Refused with all its problems at once.
+
+    `runnable`: kinds of steps that the engine does not run yet are problems too. So the engine asks, and so must
+    whoever says beforehand whether it will take a push.
+    """
     raw = read_json(text)
     report = Report()
     if not isinstance(raw, dict):
@@ -38,6 +42,8 @@ def parse_push(text: str | bytes) -> Push:
     reader = Reader(report)
     workflow = reader.workflow(raw.get("workflow"), "workflow")
     check(workflow, reader)
+    if runnable:
+        _check_kinds(workflow, report)
     properties = raw.get("properties")
     change = (
         None if properties is None else PropertiesChange.read(properties, "properties", report=report, is_push=True)
@@ -48,6 +54,13 @@ def parse_push(text: str | bytes) -> Push:
     report.refuse_if_any()
     metadata = {key: value for key, value in raw.items() if key not in ("workflow", "properties", "is_active")}
     return Push(workflow, write_json(raw["workflow"]), change, is_active is not False, write_json(metadata))
+
+
+def _check_kinds(workflow: Workflow, report: Report) -> None:
+    for number, step in enumerate(workflow.steps):
+        if step.kind is not StepKind.STEP:
+            found = f"{step.kind.value!r}, which cannot be run yet"
+            report.note(at("workflow.steps", number), found, f"{StepKind.STEP.value!r}")
 
 
 @lru_cache(PARSED_KEPT)

@@ -1,10 +1,8 @@
 """Versions: pushing and activating them, deactivating and deleting their workflow."""
 
-from collections.abc import Iterator
-
 import msgspec
 
-from kapelle.processors.definitions import DefinitionRefused, Push, Step, StepKind, merged_properties, parse_push
+from kapelle.processors.definitions import DefinitionRefused, Push, merged_properties, parse_push
 from kapelle.processors.workflows.arming import arm
 from kapelle.processors.workflows.deciding import decides, is_repeated, settle
 from kapelle.processors.workflows.launching import launch_queued
@@ -62,20 +60,12 @@ def push_version(command: c.PushVersion, draft: WorkflowDraft, now_ms: int) -> N
 
 def _parsed(command: c.PushVersion, key: str) -> Push:
     try:
-        push = parse_push(command.definition)
+        push = parse_push(command.definition, runnable=True)
     except DefinitionRefused as error:
         raise badly_defined("a definition that can be run", error) from None
     if push.workflow.id != key:
         raise invalid(f"Expected the definition of workflow {key!r}, but found that of {push.workflow.id!r}")
-    if errors := list(_not_runnable(push.workflow.steps, "workflow.steps")):
-        raise invalid("Expected steps of kinds that can be run, but found others", errors)
     return push
-
-
-def _not_runnable(steps: tuple[Step, ...], path: str) -> Iterator[str]:
-    for number, step in enumerate(steps):
-        if step.kind is not StepKind.STEP:
-            yield f"{path}[{number}]: Expected 'step', but found {step.kind.value!r}, which cannot be run yet"
 
 
 def _change_properties(command: c.PushVersion, draft: WorkflowDraft, push: Push, *, now_ms: int) -> None:
