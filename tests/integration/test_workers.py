@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from kapelle.schemas.contracts import InstanceStatus, LeaseRenewed, Report, StepLogged, StepStatus
+from kapelle.schemas.contracts import DependencyMatched, InstanceStatus, LeaseRenewed, Report, StepLogged, StepStatus
 from kapelle.worker import (
     Context,
     KafkaTransport,
@@ -85,6 +85,24 @@ def test_steps_of_all_kinds_are_done_and_their_outputs_are_kept(world: World) ->
     params = [one.params or "" for name in "ab" for one in world.changes(instance, name)[-1:]]
     assert ['"rows":2' in params[0], '"rows":3' in params[1]] == [True, True]
     assert world.refused(instance) == []
+
+
+def test_what_a_step_announces_is_heard_by_a_step_that_waits_for_it(world: World) -> None:
+    worker, waiting = Worker(), step("NoOp", "b")
+    waiting["step"]["signal_dependencies"] = [{"name": "made"}]
+
+    @worker.step("maker")
+    def make(ctx: Context) -> None:
+        ctx.announce("made", {"day": 20260701}, payload={"parts": [1, 2]})
+
+    world.push(step("maker", "a"), waiting)
+    runner = worker.start(world.reach.transport())
+    (instance,) = world.start()
+    world.await_ended(instance)
+    runner.stop()
+
+    (matched,) = world.events(instance, DependencyMatched)
+    assert (matched.name, matched.params) == ("made", '{"day":20260701}')
 
 
 @EVERY_WAY

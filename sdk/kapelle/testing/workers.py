@@ -103,7 +103,8 @@ class EngineTransport:
 
     def _say(self, word: Word) -> Answer:
         task = word.task
-        said = ReportTask(task.token, task.step_id, self._worker, word.report, word.message, word.outputs, log=word.log)
+        about = (word.report, word.message, word.outputs, word.signals, word.log)
+        said = ReportTask(task.token, task.step_id, self._worker, *about)
         self._events.new()
         self._engine.send(RUN_COMMANDS, run_key(task.workflow_id, task.instance_id), said)
         for event in self._events.new():

@@ -3,13 +3,15 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from kapelle.schemas.contracts import Task
-from kapelle.worker.errors import Cancelled
+from kapelle.worker.errors import BadOutput, Cancelled
+from kapelle.worker.outputs import signal_json
 
+SIGNALS_MAX: Final = 100  # that one step may announce
 LINES_MAX: Final = 100
 LINE_CHARS_MAX: Final = 1_000
 LOG_CHARS_MAX: Final = 16_000
@@ -43,6 +45,7 @@ class Context:
         self.cancel_reason = ""
         self._beat = beat
         self._lines: deque[str] = deque(maxlen=LINES_MAX)
+        self._signals: list[bytes] = []
         self._lock = threading.Lock()  # a step writes, the runner reads
 
     @property
@@ -71,6 +74,19 @@ class Context:
         self.raise_if_cancelled()
         self._keep(str(text))
         _log.info("%s", text, extra={"fields": {"step": self.step_id, "workflow": self.workflow_id}})
+
+    def announce(
+        self, name: str, params: Mapping[str, str | int] | None = None, payload: Mapping[str, Any] | None = None
+    ) -> None:
+        """Announce a signal if this step succeeds. The same name and parameters are the same signal, however often."""
+        self.raise_if_cancelled()
+        if len(self._signals) == SIGNALS_MAX:
+            raise BadOutput("signals", f"at most {SIGNALS_MAX} of one step", "more")
+        self._signals.append(signal_json(name, params or {}, payload or {}))
+
+    def announced(self) -> str | None:
+        """The signals to be announced, as JSON; None if there are none. Called by the runner."""
+        return f"[{b','.join(self._signals).decode()}]" if self._signals else None
 
     def cancel(self, reason: str) -> None:
         """Tell the step that it is no longer wanted. Called by the runner."""

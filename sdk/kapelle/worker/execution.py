@@ -68,7 +68,9 @@ def run_here(step: Step, task: Task, context: Context) -> Word | None:
 def _done(task: Task, context: Context, returned: Any) -> Word | None:
     if context.cancelled.is_set():
         return None
-    return Word(task, Report.SUCCEEDED, "", outputs_json(returned), context.said())
+    signals = context.announced()
+    outputs = outputs_json(returned, beside_bytes=len((signals or "").encode()))
+    return Word(task, Report.SUCCEEDED, "", outputs, context.said(), signals)
 
 
 def _failed(task: Task, context: Context, error: BaseException) -> Word | None:

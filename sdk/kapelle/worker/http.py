@@ -83,6 +83,7 @@ class Spoken(msgspec.Struct, frozen=True, omit_defaults=True):
     message: str = ""
     outputs: msgspec.Raw | None = None
     log: str = ""
+    signals: msgspec.Raw | None = None
 
 
 class HttpTransport:
@@ -166,7 +167,6 @@ def _refusal(response: httpx.Response) -> TransportRefused | TransportUnavailabl
 
 def _spoken(word: Word) -> Spoken:
     task = word.task
-    outputs = None if word.outputs is None else msgspec.Raw(word.outputs.encode())
     return Spoken(
         token=task.token,
         workflow_id=task.workflow_id,
@@ -174,6 +174,11 @@ def _spoken(word: Word) -> Spoken:
         step_id=task.step_id,
         report=word.report,
         message=word.message,
-        outputs=outputs,
+        outputs=_raw(word.outputs),
         log=word.log,
+        signals=_raw(word.signals),
     )
+
+
+def _raw(text: str | None) -> msgspec.Raw | None:
+    return None if text is None else msgspec.Raw(text.encode())

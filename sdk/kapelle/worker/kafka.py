@@ -176,8 +176,8 @@ class KafkaTransport:
 
     def _record(self, word: Word, now: bytes) -> tuple[str, bytes, list[tuple[str, bytes]]]:
         task = word.task
-        said = (word.report, word.message, word.outputs)
-        value = ReportTask(task.token, task.step_id, self._worker, *said, log=word.log)
+        said = (word.report, word.message, word.outputs, word.signals, word.log)
+        value = ReportTask(task.token, task.step_id, self._worker, *said)
         name = f"{self._worker}/{next(self._numbers)}"
         headers = self._form.make(name, now, self._traces.get(task.token))
         return f"{task.workflow_id}/{task.instance_id}", self._codec.encode(value), headers

@@ -13,6 +13,7 @@ top is left out.
 """
 
 import dataclasses
+import json
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal
@@ -59,18 +60,32 @@ class Definition(msgspec.Struct, frozen=True):
     value: Any
 
 
-def outputs_json(returned: object) -> str | None:
-    """The output parameters as JSON; None if there are none."""
+def outputs_json(returned: object, *, beside_bytes: int = 0) -> str | None:
+    """The output parameters as JSON; None if there are none. So many bytes of their record are taken already."""
     found = {name: _definition(name, value, 0) for name, value in _fields(returned).items() if value is not None}
-    if not found:
-        return None
     try:
-        text = msgspec.json.encode(found)
+        text = msgspec.json.encode(found) if found else b""
     except UnicodeEncodeError as error:
         raise BadOutput("", "text of Unicode characters", f"a lone surrogate: {error}") from error
-    if len(text) > OUTPUT_BYTES_MAX:
-        raise BadOutput("", f"at most {OUTPUT_BYTES_MAX:,} bytes as JSON", f"{len(text):,}")
-    return text.decode()
+    size = len(text) + beside_bytes
+    if size > OUTPUT_BYTES_MAX:
+        raise BadOutput("", f"at most {OUTPUT_BYTES_MAX:,} bytes as JSON, with its signals", f"{size:,}")
+    return text.decode() or None
+
+
+def signal_json(name: str, params: Mapping[str, str | int], payload: Mapping[str, Any]) -> bytes:
+    """A signal that a step announces, as the engine reads it."""
+    path = f"signals.{name}"
+    for param, value in params.items():
+        _check_name(path, param)
+        if not isinstance(value, str | int) or isinstance(value, bool):
+            raise BadOutput(f"{path}.{param}", "a string or an integer: all else is payload", _shown(value))
+        _scalar(f"{path}.{param}", value)
+    try:
+        said = {"name": name, "params": dict(params), "payload": dict(payload)}
+        return json.dumps(said, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadOutput(path, "something that can be written as JSON", str(error)) from error
 
 
 def _fields(returned: object) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ class Word(msgspec.Struct, frozen=True):
     message: str = ""
     outputs: str | None = None  # definitions of output parameters, as JSON
     log: str = ""  # what the step has written since the last word
+    signals: str | None = None  # what the step announces, as JSON
 
 
 class Answer(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from kapelle.processors.signals.windows import BUCKET_MS, WINDOW_MS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import StepStatus
 from kapelle.testing.engine import Engine
+from kapelle.worker import Context, Worker
 from tests.unit.signals.announcing import say, starts, told
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "signals.md").read_text(encoding="utf-8")
@@ -45,6 +46,23 @@ def test_the_step_of_the_first_example_announces_its_signal_once() -> None:
         {"by": "load"},
     )
     assert len(told(engine, c.SignalDuplicated)) == 1
+
+
+def test_the_function_of_the_page_announces_what_only_it_knows() -> None:
+    [text] = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {"worker": Worker(), "Context": Context}
+    exec(compile(text, "docs/signals.md", "exec"), names)  # noqa: S102 - the project's own page
+    engine = engine_with("load-orders")
+
+    run = engine.start("load-orders")
+    engine.run_worker(names["worker"])
+
+    assert run.status == "SUCCEEDED"
+    assert [(one.name, json.loads(one.params)) for one in told(engine, c.SignalAccepted)] == [
+        ("orders", {"day": DAY}),
+        ("loaded", {"day": DAY, "table": "customers"}),
+        ("loaded", {"day": DAY, "table": "invoices"}),
+    ]
 
 
 def test_the_trigger_of_the_example_joins_the_latest_rates_with_the_orders_of_the_day() -> None:

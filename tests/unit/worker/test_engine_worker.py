@@ -1,10 +1,12 @@
 """Real step functions in the test kit: no threads, no time."""
 
+import json
 from itertools import pairwise
 
 import pytest
 
-from kapelle.schemas.contracts import InstanceStatus, ReportRefused, StepLogged, StepStatus
+from kapelle.processors.routes import WORKFLOW_EVENTS
+from kapelle.schemas.contracts import InstanceCreated, InstanceStatus, ReportRefused, StepLogged, StepStatus
 from kapelle.testing.engine import Engine
 from kapelle.testing.workers import TooManyTasks, run_worker
 from kapelle.worker import Context, NonRetryable, PlatformFailure, Retryable, Worker
@@ -87,6 +89,23 @@ def test_what_a_step_logs_is_in_the_timeline_however_short_it_is_and_however_it_
     engine.run_worker(worker)
 
     assert "reading\nwriting" in [entry.text for entry in run.timeline() if entry.subject.attempt == 1]
+
+
+def test_what_a_step_announces_starts_the_workflow_that_waits_for_it() -> None:
+    worker = Worker()
+    engine, (run,) = started(step())
+    flow = workflow(step("write", "NoOp"), workflow_id="report", signal_triggers=[{"definitions": {"loaded": {}}}])
+    engine.push(flow)
+
+    @worker.step("load")
+    def load(context: Context) -> None:
+        context.announce("loaded", {"day": 20260701})
+
+    engine.run_worker(worker)
+
+    (begun,) = [one for one in engine.events(WORKFLOW_EVENTS, "report") if isinstance(one, InstanceCreated)]
+    assert json.loads(begun.initiator)["signals"] == {"loaded": {"day": 20260701}}
+    assert run.status == "SUCCEEDED"
 
 
 def test_a_step_that_is_stopped_while_it_runs_hears_of_it_at_its_next_heartbeat() -> None:

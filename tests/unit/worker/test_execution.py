@@ -1,6 +1,7 @@
 """What a step returns or raises, as the engine is told."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from kapelle.schemas.contracts import Report
 from kapelle.worker import Cancelled, Context, NonRetryable, PlatformFailure, Retryable, Word
-from kapelle.worker.context import LINES_MAX, MESSAGE_CHARS_MAX
+from kapelle.worker.context import LINES_MAX, MESSAGE_CHARS_MAX, SIGNALS_MAX
 from kapelle.worker.execution import run_here
 from kapelle.worker.steps import Step
 from tests.unit.worker.samples import task
@@ -106,6 +107,73 @@ def test_a_result_that_cannot_be_written_fails_for_good() -> None:
 
     assert word.report is Report.FATAL_ERROR
     assert word.message.startswith("Expected output 'rows' to be a string, number, boolean, list or dictionary")
+
+
+def test_what_a_step_announces_goes_with_its_result() -> None:
+    def load(context: Context) -> dict[str, int]:
+        context.announce("loaded", {"day": 20260701, "table": "users"}, payload={"parts": [1, None]})
+        context.announce("done")
+        return {"rows": 2}
+
+    word = outcome(load)
+
+    assert word.outputs == '{"rows":{"type":"LONG","value":2}}'
+    assert json.loads(word.signals or "") == [
+        {"name": "loaded", "params": {"day": 20260701, "table": "users"}, "payload": {"parts": [1, None]}},
+        {"name": "done", "params": {}, "payload": {}},
+    ]
+
+
+def test_what_a_failed_step_announced_is_not_said() -> None:
+    def load(context: Context) -> None:
+        context.announce("loaded")
+        raise Retryable("later")
+
+    assert outcome(load).signals is None
+
+
+@pytest.mark.parametrize(
+    ("params", "payload", "message"),
+    [
+        ({"x": 1.5}, {}, "Expected output 'signals.loaded.x' to be a string or an integer: all else is payload"),
+        ({"x": True}, {}, "Expected output 'signals.loaded.x' to be a string or an integer: all else is payload"),
+        ({"x": 2**63}, {}, "Expected output 'signals.loaded.x' to be an integer of 64 bits"),
+        ({"": 1}, {}, "Expected output 'signals.loaded' to be a dictionary with names as keys"),
+        ({}, {"x": object}, "Expected output 'signals.loaded' to be something that can be written as JSON"),
+        ({}, {"x": float("nan")}, "Expected output 'signals.loaded' to be something that can be written as JSON"),
+        ({"x": "\ud800"}, {}, "Expected output 'signals.loaded' to be something that can be written as JSON"),
+    ],
+)
+def test_a_signal_that_cannot_be_written_fails_for_good(params: Any, payload: Any, message: str) -> None:
+    def load(context: Context) -> None:
+        context.announce("loaded", params, payload)
+
+    word = outcome(load)
+
+    assert word.report is Report.FATAL_ERROR
+    assert word.message.startswith(message)
+
+
+def test_more_signals_than_one_step_may_announce_fail_for_good() -> None:
+    def load(context: Context) -> None:
+        for number in range(SIGNALS_MAX + 1):
+            context.announce("loaded", {"part": number})
+
+    word = outcome(load)
+
+    assert (word.report, word.signals) == (Report.FATAL_ERROR, None)
+    assert word.message == "Expected output 'signals' to be at most 100 of one step, but found more"
+
+
+def test_signals_and_outputs_must_fit_into_one_record() -> None:
+    def load(context: Context) -> dict[str, str]:
+        context.announce("loaded", payload={"text": "x" * 400_000})
+        return {"text": "x" * 400_000}
+
+    word = outcome(load)
+
+    assert word.report is Report.FATAL_ERROR
+    assert word.message.startswith("Expected the step's output to be at most 750,000 bytes as JSON, with its signals")
 
 
 def test_after_a_cancellation_nothing_is_reported_whatever_the_step_does() -> None:

@@ -78,7 +78,7 @@ def test_words_are_sent_as_the_api_takes_them_and_answered_one_by_one() -> None:
 
     answers = opened(api).report(
         [
-            Word(task(1), Report.SUCCEEDED, "", '{"rows":{"type":"LONG","value":1}}'),
+            Word(task(1), Report.SUCCEEDED, "", '{"rows":{"type":"LONG","value":1}}', "", '[{"name":"loaded"}]'),
             Word(task(2), Report.HEARTBEAT, "hi"),
         ]
     )
@@ -92,6 +92,7 @@ def test_words_are_sent_as_the_api_takes_them_and_answered_one_by_one() -> None:
         "step_id": "load",
         "report": "SUCCEEDED",
         "outputs": {"rows": {"type": "LONG", "value": 1}},
+        "signals": [{"name": "loaded"}],
     }
     assert (second["report"], second["message"]) == ("HEARTBEAT", "hi")
 
