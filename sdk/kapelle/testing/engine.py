@@ -17,10 +17,13 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, Final
 
+from kapelle.processors.intake.forms import NotASignal, checked
 from kapelle.processors.routes import (
     CANCELLATIONS,
     RUN_COMMANDS,
     RUN_EVENTS,
+    SIGNAL_EVENTS,
+    SIGNALS,
     TASKS,
     WORKFLOW_COMMANDS,
     WORKFLOW_EVENTS,
@@ -44,6 +47,11 @@ from kapelle.worker import Worker
 
 AUTHOR: Final = "tester"
 READ_MAX: Final = 1_000
+VERDICTS: Final[dict[type[Any], str]] = {
+    c.SignalAccepted: "ACCEPTED",
+    c.SignalDuplicated: "DUPLICATED",
+    c.SignalTooLate: "TOO_LATE",
+}
 
 
 class Engine:
@@ -96,6 +104,26 @@ class Engine:
                 raise Refused(event)
         raise AssertionError(f"Expected {workflow_id!r} to answer the start {name!r}, but it did not")
 
+    def announce(
+        self,
+        name: str,
+        params: Mapping[str, str | int] | None = None,
+        *,
+        signal_id: str = "",
+        payload: Mapping[str, Any] | None = None,
+        happened_at_ms: int | None = None,
+    ) -> str:
+        """Announce a signal as somebody outside would. Gives its verdict: ACCEPTED, DUPLICATED or TOO_LATE."""
+        texts = [json.dumps(said) for said in (params or {}, payload or {}, {"request_id": self.request_id()})]
+        said = c.AnnounceSignal(name, signal_id, texts[0], texts[1], happened_at_ms, texts[2])
+        try:
+            checked(said)
+        except NotASignal as error:
+            raise AssertionError(f"Expected a signal that can be announced: {error}") from None
+        self.send(SIGNALS, name, said)
+        told = [event for event in self.events(SIGNAL_EVENTS, name) if getattr(event, "source", "") == texts[2]]
+        return VERDICTS[type(told[-1])]
+
     def advance(self, ms: int) -> None:
         """Let time go by. Every timer on the way fires when it is due."""
         run_for(self.runtime, self.clock, ms)
@@ -119,6 +147,11 @@ class Engine:
             for record in records:
                 yield (record.key or b"").decode(), self._codec.decode(record.value or b"")
             at = records[-1].offset + 1
+
+    def runs(self, workflow_id: str) -> list[RunHandle]:
+        """All instances of a workflow, the oldest first: those that signals have started among them."""
+        created = [one for one in self.events(WORKFLOW_EVENTS, workflow_id) if isinstance(one, c.InstanceCreated)]
+        return [RunHandle(self, workflow_id, number) for number in dict.fromkeys(one.instance_id for one in created)]
 
     def refusals(self) -> list[c.CommandRefused]:
         """The commands that were refused."""
@@ -206,20 +239,20 @@ class RunHandle:
         found = self.engine.events(WORKFLOW_EVENTS, self.workflow_id)
         return timeline([*[one for one in found if getattr(one, "instance_id", 0) == self.instance_id], *self.events()])
 
-    def stop(self, action: Action = Action.STOP, reason: str = "") -> None:
-        """Stop or kill the instance."""
+    def stop(self, action: Action | str = Action.STOP, reason: str = "") -> None:
+        """STOP or KILL the instance."""
         request_id = self.engine.request_id()
-        command = c.TerminateInstance(request_id, AUTHOR, self.instance_id, action, reason)
+        command = c.TerminateInstance(request_id, AUTHOR, self.instance_id, Action(action), reason)
         self.engine.send(WORKFLOW_COMMANDS, self.workflow_id, command)
 
-    def act(self, step_id: str, action: Action, reason: str = "") -> None:
-        """Stop, kill or skip a step."""
-        command = c.ActOnStep(self.engine.request_id(), AUTHOR, step_id, action, reason)
+    def act(self, step_id: str, action: Action | str, reason: str = "") -> None:
+        """STOP, KILL or SKIP a step, or let it go on without its signals: BYPASS."""
+        command = c.ActOnStep(self.engine.request_id(), AUTHOR, step_id, Action(action), reason)
         self.engine.send(RUN_COMMANDS, self.key, command)
 
     def restart(
         self,
-        policy: RestartPolicy = RestartPolicy.RESTART_FROM_INCOMPLETE,
+        policy: RestartPolicy | str = RestartPolicy.RESTART_FROM_INCOMPLETE,
         *,
         step_id: str | None = None,
         run_params: Mapping[str, Any] | None = None,
@@ -229,7 +262,7 @@ class RunHandle:
         command = c.RestartRun(
             self.engine.request_id(),
             AUTHOR,
-            policy,
+            RestartPolicy(policy),
             step_id,
             json.dumps(run_params or {}),
             json.dumps(step_run_params or {}),

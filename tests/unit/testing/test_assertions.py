@@ -91,3 +91,35 @@ def test_a_definition_that_is_refused_says_all_that_is_wrong_with_it(engine: Eng
 
     with pytest.raises(Refused, match=r"workflow\.steps\[0\]\.step\.tpe"):
         engine.push(wrong)
+
+
+def test_a_signal_that_is_none_is_refused_with_the_reason(engine: Engine) -> None:
+    with pytest.raises(AssertionError, match="strings or integers of 64 bits"):
+        engine.announce("orders", {"share": 0.5})  # type: ignore[dict-item] # what a user gets wrong
+
+
+def test_a_signal_of_long_ago_is_too_late(engine: Engine) -> None:
+    now_ms = engine.clock.now_ms
+    engine.announce("orders", {"day": 2}, happened_at_ms=now_ms)
+
+    assert engine.announce("orders", {"day": 1}, happened_at_ms=now_ms - 30 * 86_400_000) == "TOO_LATE"
+
+
+def test_an_operator_may_be_played_in_words(engine: Engine) -> None:
+    engine.push(
+        {
+            "properties": {"owner": "ann"},
+            "workflow": {
+                "id": "etl",
+                "steps": [{"step": {"id": "load", "type": "NoOp", "signal_dependencies": [{"name": "orders"}]}}],
+            },
+        }
+    )
+    run = engine.start("etl")
+
+    run.stop("KILL")
+    assert_run(run, "FAILED")
+    run.restart("RESTART_FROM_BEGINNING")
+    run.act("load", "BYPASS")
+
+    assert_run(run, "SUCCEEDED")
