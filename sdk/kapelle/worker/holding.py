@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from kapelle.schemas.contracts import Criticality, Report, Task
-from kapelle.worker.context import Context
+from kapelle.worker.context import LOG_CHARS_MAX, Context
 from kapelle.worker.transport import Word
 
 OUTBOX_MAX: Final = 1_000  # with more words unsaid than this, no task is taken
@@ -196,7 +196,8 @@ class Holding:
             return
         for at, word in enumerate(self._outbox):
             if word.task.token == token:
-                self._outbox[at] = msgspec.structs.replace(word, log=f"{beat.log}\n{word.log}".rstrip("\n"))
+                log = f"{beat.log}\n{word.log}".rstrip("\n")[-LOG_CHARS_MAX:]
+                self._outbox[at] = msgspec.structs.replace(word, log=log)
 
     def lost(self, now_s: float) -> list[Held]:
         """The tasks of which the engine has not heard for as long as their lease. A heartbeat was due before that."""

@@ -6,7 +6,7 @@ POST /api/v3/tasks/reports    words, and what became of each
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import httpx
@@ -19,6 +19,7 @@ from kapelle.worker.transport import Answer, Word
 ASK_EVERY_S: Final = 1.0  # how often a worker that neither takes nor reports asks for cancellations
 CALL_S: Final = 10.0
 TASKS_MAX: Final = 100
+BODY_BYTES: Final = 900_000  # of one request: a server takes a million, and one word has less than this
 DETAIL_CHARS_MAX: Final = 500
 AGAIN: Final = frozenset({408, 425, 429})  # and every 5xx: the server, not the call, is the matter
 
@@ -118,8 +119,8 @@ class HttpTransport:
         return [given.task() for given in polled.tasks]
 
     def report(self, words: Sequence[Word]) -> list[Answer]:
-        reported = self._report([_spoken(word) for word in words])
-        return [Answer(result.token, result.accepted, result.reason or "") for result in reported.results]
+        results = [result for batch in _batches(words) for result in self._report(batch).results]
+        return [Answer(result.token, result.accepted, result.reason or "") for result in results]
 
     def cancellations(self) -> list[tuple[str, str]]:
         if time.monotonic() - self._asked_at_s > ASK_EVERY_S:
@@ -135,7 +136,7 @@ class HttpTransport:
     def close(self) -> None:
         self._client.close()
 
-    def _report(self, spoken: list[Spoken]) -> Reported:
+    def _report(self, spoken: Sequence[msgspec.Raw]) -> Reported:
         reported = self._call("tasks/reports", {"worker": self._worker, "reports": spoken}, Reported)
         self._cancelled.extend(reported.cancelled)
         return reported
@@ -163,6 +164,19 @@ def _refusal(response: httpx.Response) -> TransportRefused | TransportUnavailabl
     )
     is_passing = response.is_server_error or response.status_code in AGAIN
     return TransportUnavailable(text) if is_passing else TransportRefused(text)
+
+
+def _batches(words: Sequence[Word]) -> Iterator[list[msgspec.Raw]]:
+    """The words as the API takes them, no more at a time than one request can hold."""
+    batch, size = list[msgspec.Raw](), 0
+    for text in (msgspec.json.encode(_spoken(word)) for word in words):
+        if batch and size + len(text) > BODY_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(msgspec.Raw(text))
+        size += len(text) + 1
+    if batch:
+        yield batch
 
 
 def _spoken(word: Word) -> Spoken:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kapelle.schemas.contracts import Criticality, Report
-from kapelle.worker.context import Context
+from kapelle.worker.context import LOG_CHARS_MAX, Context
 from kapelle.worker.holding import OUTBOX_MAX, Held, Holding
 from kapelle.worker.transport import Word
 from tests.unit.worker.samples import task
@@ -169,6 +169,20 @@ def test_what_a_heartbeat_could_not_say_goes_with_a_result_that_came_meanwhile(w
     holding.keep(unheard)
 
     assert [(word.report, word.log) for word in holding.words(1.0, 10)] == [(Report.SUCCEEDED, said)]
+
+
+def test_what_is_said_late_is_no_longer_than_what_is_said_at_once() -> None:
+    holding = Holding(1, prefetch=0)
+    one = held(1, lease_ms=3_000)
+    holding.add([one])
+    list(holding.ready())
+    one.context.log("first")
+    unheard = holding.words(1.0, 10)
+    holding.finished(one, Word(one.task, Report.SUCCEEDED, log="x" * LOG_CHARS_MAX))
+
+    holding.keep(unheard)
+
+    assert [word.log for word in holding.words(1.0, 10)] == ["x" * LOG_CHARS_MAX]
 
 
 def test_what_is_handed_back_is_returned_with_what_its_step_wrote() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from kapelle.api.settings import BODY_BYTES_MAX
 from kapelle.schemas.contracts import Criticality, Report
 from kapelle.worker import Answer, HttpTransport, TransportRefused, TransportUnavailable, Word
 from tests.unit.worker.samples import task
@@ -95,6 +96,22 @@ def test_words_are_sent_as_the_api_takes_them_and_answered_one_by_one() -> None:
         "signals": [{"name": "loaded"}],
     }
     assert (second["report"], second["message"]) == ("HEARTBEAT", "hi")
+
+
+def test_words_that_one_request_cannot_hold_are_sent_in_several() -> None:
+    large = '{"text":{"type":"STRING","value":"' + "x" * 400_000 + '"}}'
+    sizes: list[int] = []
+
+    def api(request: httpx.Request) -> httpx.Response:
+        sizes.append(len(request.content))
+        reports = json.loads(request.content)["reports"]
+        return httpx.Response(200, json={"results": [{"token": one["token"], "accepted": True} for one in reports]})
+
+    answers = opened(api).report([Word(task(number), Report.SUCCEEDED, "", large) for number in range(1, 6)])
+
+    assert [answer.token for answer in answers] == [f"token-{number}" for number in range(1, 6)]
+    assert len(sizes) == 3
+    assert max(sizes) < BODY_BYTES_MAX
 
 
 def test_cancellations_come_with_every_answer_and_are_asked_for_when_there_is_none() -> None:
