@@ -21,6 +21,7 @@ CALL_S: Final = 10.0
 TASKS_MAX: Final = 100
 BODY_BYTES: Final = 900_000  # of one request: a server takes a million, and one word has less than this
 DETAIL_CHARS_MAX: Final = 500
+NOT_LET_IN: Final = frozenset({401, 403})
 AGAIN: Final = frozenset({408, 425, 429})  # and every 5xx: the server, not the call, is the matter
 
 T = TypeVar("T")
@@ -87,10 +88,19 @@ class Spoken(msgspec.Struct, frozen=True, omit_defaults=True):
     signals: msgspec.Raw | None = None
 
 
+class Told(msgspec.Struct, frozen=True):
+    """Why a call was not taken."""
+
+    detail: str
+    errors: list[str] = []
+
+
 class HttpTransport:
     """The transport of workers that reach the API. `token` is a bearer token with the role operator."""
 
     def __init__(self, url: str, token: str | None = None, *, transport: httpx.BaseTransport | None = None) -> None:
+        if token and not (token.isascii() and token.isprintable() and token.strip()):
+            raise TransportRefused("Expected a token of visible ASCII characters, but found something else")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             base = httpx.URL(url.rstrip("/") + "/api/v3/")
@@ -158,12 +168,22 @@ class HttpTransport:
 
 
 def _refusal(response: httpx.Response) -> TransportRefused | TransportUnavailable:
-    text = (
-        f"Expected {response.url} to take the call, but it answers {response.status_code}: "
-        f"{response.text[:DETAIL_CHARS_MAX]}"
-    )
-    is_passing = response.is_server_error or response.status_code in AGAIN
+    status = response.status_code
+    text = f"Expected {response.url} to take the call, but it answers {status}: {_detail(response)}"
+    if status in NOT_LET_IN:
+        text += " (a worker needs a token of the role operator)"
+    is_passing = response.is_server_error or status in AGAIN
     return TransportUnavailable(text) if is_passing else TransportRefused(text)
+
+
+def _detail(response: httpx.Response) -> str:
+    """What the server says is wrong, without the form that it says it in."""
+    try:
+        found = msgspec.json.decode(response.content, type=Told)
+        said = "; ".join([found.detail, *found.errors])
+    except msgspec.DecodeError:
+        said = response.text
+    return said[:DETAIL_CHARS_MAX]
 
 
 def _batches(words: Sequence[Word]) -> Iterator[list[msgspec.Raw]]:

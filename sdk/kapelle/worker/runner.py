@@ -20,7 +20,7 @@ import msgspec
 from kapelle.schemas.contracts import Report, Task
 from kapelle.worker import execution
 from kapelle.worker.context import Context
-from kapelle.worker.errors import TransportUnavailable
+from kapelle.worker.errors import TransportUnavailable, WorkerError
 from kapelle.worker.hands import Loop, Threads
 from kapelle.worker.holding import Held, Holding
 from kapelle.worker.steps import Step
@@ -134,13 +134,19 @@ class Runner:
     def _supervised(self, work: Callable[[], None]) -> None:
         try:
             work()
+        except WorkerError as error:
+            _log.error("the worker ends: %s", error)
+            self._fail(error)
         except BaseException as error:  # noqa: BLE001 - supervised: `failure` holds it, and `close` raises it
             _log.exception("the worker failed")
-            self.failure = self.failure or error
-            self.drain(0)
+            self._fail(error)
         finally:
             if work == self._take:
                 self._quiet.set()
+
+    def _fail(self, error: BaseException) -> None:
+        self.failure = self.failure or error
+        self.drain(0)
 
     # Taking -----------------------------------------------------------------------------------------------------------
 

@@ -216,14 +216,15 @@ def test_nothing_is_deleted_without_a_yes(folder: Path) -> None:
     assert "Delete workflow etl?" in result.stderr
 
 
-@pytest.mark.parametrize("secret", ["two\nlines", "\x07bell"])
+@pytest.mark.parametrize(("words", "code"), [(("workflow", "list"), 2), (("worker", "run", WORKERS), 4)])
+@pytest.mark.parametrize("secret", ["two\nlines", "\x07bell", "\xfc"])
 def test_a_token_that_cannot_be_sent_is_refused_and_never_shown(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, secret: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, secret: str, words: tuple[str, ...], code: int
 ) -> None:
     monkeypatch.setenv("KAPELLE_TOKEN", secret)
 
-    result = kapelle("workflow", "list", *NOBODY)
+    result = kapelle(*words, *NOBODY)
 
-    assert result.exit_code == 2
+    assert result.exit_code == code
     assert "Expected a token of visible ASCII characters" in said(result)
     assert secret not in result.stderr

@@ -142,6 +142,26 @@ def test_a_server_that_does_not_let_us_in_or_is_not_kapelle_ends_the_worker(answ
         opened(Api(answer)).take(1, 0.0)
 
 
+def test_a_refusal_is_told_in_the_words_of_the_server() -> None:
+    problem = {"title": "Forbidden", "detail": "Expected the role operator, but found viewer", "errors": ["a", "b"]}
+
+    with pytest.raises(TransportRefused) as refused:
+        opened(Api(httpx.Response(403, json=problem))).take(1, 0.0)
+
+    assert str(refused.value) == (
+        "Expected http://127.0.0.1:8080/api/v3/tasks/poll to take the call, but it answers 403: "
+        "Expected the role operator, but found viewer; a; b (a worker needs a token of the role operator)"
+    )
+
+
+@pytest.mark.parametrize("token", ["\xfc", "a\nb", " "])
+def test_a_token_that_no_header_can_hold_is_refused_without_being_shown(token: str) -> None:
+    with pytest.raises(TransportRefused) as refused:
+        HttpTransport("http://127.0.0.1:8080", token)
+
+    assert str(refused.value) == "Expected a token of visible ASCII characters, but found something else"
+
+
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8080", "ftp://host", "http://[::1"])
 def test_a_wrong_url_is_refused_at_once(url: str) -> None:
     with pytest.raises(TransportRefused, match=r"Expected a URL such as http://127\.0\.0\.1:8080"):

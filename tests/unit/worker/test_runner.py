@@ -263,7 +263,7 @@ def test_results_are_said_again_until_the_engine_hears_them() -> None:
     assert run.status is InstanceStatus.SUCCEEDED
 
 
-def test_an_engine_that_lets_nobody_in_ends_the_worker_with_its_reason() -> None:
+def test_an_engine_that_lets_nobody_in_ends_the_worker_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
     engine, _ = started(step())
     worker = Worker()
     worker.add("load", lambda: None)
@@ -273,6 +273,9 @@ def test_an_engine_that_lets_nobody_in_ends_the_worker_with_its_reason() -> None
 
     with pytest.raises(TransportRefused, match="a token of an operator"):
         runner.close()
+    ends = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert ends
+    assert all("a token of an operator" in one.getMessage() and one.exc_info is None for one in ends)
 
 
 def test_a_worker_without_steps_and_a_second_function_for_a_type_are_refused() -> None:
