@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 from fastapi import Depends, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from kapelle.api.callers import Writer
 from kapelle.api.problems import BadRequest
@@ -41,20 +41,27 @@ def _is_param(value: Any) -> bool:
     return isinstance(value, str) or (type(value) is int and LONG_MIN <= value <= LONG_MAX)
 
 
-def _moment(given: int | str | None) -> int | str | None:
-    if isinstance(given, str):
-        try:
-            datetime.fromisoformat(given)
-        except ValueError:
-            found = repr(given[:SHOWN_CHARS_MAX])
-            raise ValueError(f"Expected a time as ISO 8601 or in milliseconds, but found {found}") from None
-    return given
+def _moment(given: Any) -> Any:
+    if given is None or (type(given) is int and 0 <= given <= LONG_MAX) or _is_time(given):
+        return given
+    raise ValueError(f"Expected a time as ISO 8601 or in milliseconds, but found {str(given)[:SHOWN_CHARS_MAX]!r}")
 
 
-Moment = Annotated[
-    Annotated[int, Field(ge=0, le=LONG_MAX, strict=True)] | Annotated[str, Field(max_length=64)] | None,
-    AfterValidator(_moment),
-]
+def _is_time(given: Any) -> bool:
+    try:
+        return isinstance(given, str) and bool(datetime.fromisoformat(given))
+    except ValueError:
+        return False
+
+
+MOMENT: Final = {
+    "anyOf": [
+        {"type": "integer", "minimum": 0, "maximum": LONG_MAX},
+        {"type": "string", "maxLength": 64},
+        {"type": "null"},
+    ]
+}
+Moment = Annotated[Any, AfterValidator(_moment), WithJsonSchema(MOMENT)]
 SignalId = Annotated[str | None, Field(min_length=1, max_length=ID_CHARS_MAX)]
 
 

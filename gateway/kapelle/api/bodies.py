@@ -5,7 +5,7 @@ they were written, so that no number loses a digit.
 """
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -34,12 +34,26 @@ class StartBody(Body):
     persist_failed_run: bool = False
 
 
-class Policy(StrEnum):
+class Word(StrEnum):
+    """One of a few words, written in any case."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        return cls.__members__.get(value.upper()) if isinstance(value, str) else None
+
+
+class Policy(Word):
     """Which steps of an instance run again."""
 
     RESTART_FROM_BEGINNING = "RESTART_FROM_BEGINNING"
     RESTART_FROM_INCOMPLETE = "RESTART_FROM_INCOMPLETE"
     RESTART_FROM_SPECIFIC = "RESTART_FROM_SPECIFIC"
+
+
+class UpstreamMode(Word):
+    """Where a step of a loop is restarted. There are no loops of their own instances yet."""
+
+    RESTART_FROM_STEP = "RESTART_FROM_STEP"
 
 
 class RestartBody(Body):
@@ -54,6 +68,7 @@ class StepRestartBody(Body):
     """Run an instance again from a step, or try a step of a running one again."""
 
     restart_policy: Policy = Policy.RESTART_FROM_SPECIFIC
+    upstream_restart_mode: UpstreamMode = UpstreamMode.RESTART_FROM_STEP
     request_id: RequestId = None
     step_run_params: dict[str, Any] | None = None
 

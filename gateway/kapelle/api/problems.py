@@ -21,6 +21,7 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from kapelle.api.wording import no_json, sentence
 from kapelle.schemas import RecordTooLarge, SchemaError
 from kapelle.schemas.contracts import Refusal
 from kapelle.topology.errors import FoldError
@@ -126,8 +127,11 @@ def problem_response(problem: Problem) -> Response:
     return Response(msgspec.json.encode(body), problem.status, headers, MEDIA_TYPE)
 
 
-def _of_validation(error: RequestValidationError) -> Problem:
-    errors = [f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()]
+def _of_validation(error: RequestValidationError, content_type: str | None) -> Problem:
+    unread = no_json(error.errors(), content_type)
+    if unread is not None:
+        return BadRequest(unread)
+    errors = [sentence(one) for one in error.errors()]
     count = len(errors)
     return BadRequest(f"Expected a request as documented, but found {count} problem{'s' * (count != 1)}", errors)
 
@@ -138,13 +142,13 @@ def _of_http(error: HTTPException) -> Problem:
     return problem
 
 
-def problem_of(error: Exception) -> Problem | None:
-    """What an error means for the caller; None if it is a bug of ours."""
+def problem_of(error: Exception, content_type: str | None = None) -> Problem | None:
+    """What an error means for the caller, whose body was said to be that; None if it is a bug of ours."""
     match error:
         case Problem():
             return error
         case RequestValidationError():
-            return _of_validation(error)
+            return _of_validation(error, content_type)
         case HTTPException():
             return _of_http(error)
         case RecordTooLarge():
@@ -170,7 +174,9 @@ HANDLED: Final = (
 
 async def handle_problem(request: Request, error: Exception) -> Response:
     """The answer to a request that went wrong."""
-    found = problem_of(error) or Problem("Something is wrong with the server itself: its log tells what")
+    found = problem_of(error, request.headers.get("content-type")) or Problem(
+        "Something is wrong with the server itself: its log tells what"
+    )
     if found.request_id is None:
         found.request_id = getattr(request.state, "request_id", None)
     return problem_response(found)

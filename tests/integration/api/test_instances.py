@@ -151,7 +151,7 @@ def test_a_restart_is_a_new_run_of_the_same_instance(place: Place) -> None:
     path = f"/workflows/{name}/instances/1"
 
     refused = place.call("POST", f"{path}/actions/restart", 400, json={"restart_policy": "RESTART_FROM_INCOMPLETE"})
-    answer = place.call("POST", f"{path}/actions/restart", json={"restart_policy": "RESTART_FROM_BEGINNING"})
+    answer = place.call("POST", f"{path}/actions/restart", json={"restart_policy": "restart_from_beginning"})
     stepwise = place.call("POST", f"{path}/actions/restart", 400, json={"restart_policy": "RESTART_FROM_SPECIFIC"})
 
     assert "all are" in refused["detail"]
@@ -175,7 +175,8 @@ def test_a_step_is_skipped_and_restarted_and_seen_so_at_once(place: Place) -> No
     skipped = place.call("PUT", f"{path}/steps/work/actions/skip", json={"reason": "known to be done"})
     shown = place.get(f"{path}/steps/work")
     place.ended(name, 1)
-    again = place.call("POST", f"{path}/steps/work/actions/restart", json={})
+    as_maestro = {"restart_policy": "RESTART_FROM_SPECIFIC", "upstream_restart_mode": "RESTART_FROM_STEP"}
+    again = place.call("POST", f"{path}/steps/work/actions/restart", json=as_maestro)
 
     assert skipped["status"] == "DONE"
     assert (shown["status"], shown["reason"]) == ("SKIPPED", "known to be done")

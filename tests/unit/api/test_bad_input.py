@@ -7,6 +7,8 @@ import pytest
 from tests.integration.api.places import Place, definition
 
 JSON = {"Content-Type": "application/json"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+INLINE = {"upstream_restart_mode": "RESTART_FROM_INLINE_ROOT"}
 START = "/workflows/etl/versions/active/actions/start"
 CHILD = b"Workflow: {id: new, owner: ann, jobs: [{subworkflow: {id: other}}]}"
 RESTART = "/workflows/etl/instances/1/actions/restart"
@@ -59,10 +61,39 @@ TABLE: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("DELETE", "/workflows/etl/properties/tag/none", {}, 404, "'none'"),
     # Starting
     ("POST", START, {"content": b"{", "headers": JSON}, 400, "body"),
-    ("POST", START, {"json": []}, 400, "body"),
-    ("POST", START, {"json": {"run_params": [], "priority": 1}}, 400, "body.priority"),
-    ("POST", START, {"json": {"request_id": ""}}, 400, "body.request_id"),
-    ("POST", START, {"json": {"request_id": "x" * 300}}, 400, "body.request_id"),
+    ("POST", START, {"json": []}, 400, "body: Expected an object, but found []"),
+    (
+        "POST",
+        START,
+        {"content": b"{}", "headers": FORM},
+        400,
+        "`Content-Type: application/json`, but found 'application/x-",
+    ),
+    ("POST", START, {"content": b"{}"}, 400, "`Content-Type: application/json`, but found 'none'"),
+    (
+        "POST",
+        START,
+        {"json": {"run_params": [], "priority": 1}},
+        400,
+        "body.priority: Expected no such member, but found 1",
+    ),
+    ("POST", START, {"json": {"run_params": []}}, 400, "body.run_params: Expected an object, but found []"),
+    ("POST", START, {"json": {"persist_failed_run": "so"}}, 400, 'Expected true or false, but found "so"'),
+    (
+        "POST",
+        START,
+        {"json": {"request_id": ""}},
+        400,
+        'body.request_id: Expected text of 1 characters or more, but found ""',
+    ),
+    ("POST", START, {"json": {"request_id": 7}}, 400, "body.request_id: Expected text, but found 7"),
+    (
+        "POST",
+        START,
+        {"json": {"request_id": "x" * 300}},
+        400,
+        "body.request_id: Expected text of at most 256 characters",
+    ),
     ("POST", START, {"json": {}, "headers": {"Idempotency-Key": "x" * 300}}, 400, "Idempotency-Key"),
     ("POST", START, {"json": {}, "headers": {"user": "x" * 300}}, 400, "user"),
     ("POST", START, {"json": {"initiator": {"type": "WHIM"}}}, 400, "initiator.type"),
@@ -74,9 +105,9 @@ TABLE: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("POST", "/workflows/none/versions/active/actions/start", {"json": {}}, 404, "'none'"),
     ("POST", f"{START}?wait_ms=soon", {"json": {}}, 400, "query.wait_ms"),
     # Instances
-    ("GET", "/workflows/etl/instances/0", {}, 400, "path.instance_id"),
-    ("GET", "/workflows/etl/instances/one", {}, 400, "path.instance_id"),
-    ("GET", "/workflows/etl/instances/99999999999999999999", {}, 400, "path.instance_id"),
+    ("GET", "/workflows/etl/instances/0", {}, 400, 'path.instance_id: Expected 1 or more, but found "0"'),
+    ("GET", "/workflows/etl/instances/one", {}, 400, 'path.instance_id: Expected an integer, but found "one"'),
+    ("GET", "/workflows/etl/instances/99999999999999999999", {}, 400, "Expected 9223372036854775807 or less"),
     ("GET", "/workflows/etl/instances/77", {}, 404, "etl/77"),
     ("GET", "/workflows/etl/instances/1/runs/77", {}, 404, "run 77"),
     ("GET", "/workflows/etl/instances/1/runs/first", {}, 400, "'first'"),
@@ -85,7 +116,7 @@ TABLE: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("GET", "/workflows/none/instances", {}, 404, "'none'"),
     ("GET", "/workflows/etl/instances?status=DREAMING", {}, 400, "query.status"),
     ("GET", "/workflows/instances?cursor=WzFd", {}, 400, "cursor"),
-    ("POST", RESTART, {"json": {"restart_policy": "RESTART_FROM_MEMORY"}}, 400, "body.restart_policy"),
+    ("POST", RESTART, {"json": {"restart_policy": "RESTART_FROM_MEMORY"}}, 400, "body.restart_policy: Expected one of"),
     ("POST", RESTART, {"json": {"restart_policy": "RESTART_FROM_SPECIFIC"}}, 400, "step"),
     ("POST", "/workflows/etl/instances/77/actions/restart", {"json": {}}, 404, "77"),
     ("PUT", "/workflows/etl/instances/77/actions/stop", {}, 404, "77"),
@@ -105,9 +136,10 @@ TABLE: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("PUT", "/workflows/etl/instances/1/steps/only/actions/explode", {}, 400, "path.action"),
     ("POST", "/workflows/etl/instances/1/steps/none/actions/restart", {"json": {}}, 400, "'none'"),
     ("POST", "/workflows/etl/instances/1/steps/only/actions/restart", {"json": {"mode": 1}}, 400, "body.mode"),
+    ("POST", "/workflows/etl/instances/1/steps/only/actions/restart", {"json": INLINE}, 400, "upstream_restart_mode"),
     # Tasks
-    ("POST", "/tasks/poll", {"json": {}}, 400, "body.worker"),
-    ("POST", "/tasks/poll", {"json": {"worker": "w", "types": []}}, 400, "body.types"),
+    ("POST", "/tasks/poll", {"json": {}}, 400, "body.worker: Expected a value, which is required, but found nothing"),
+    ("POST", "/tasks/poll", {"json": {"worker": "w", "types": []}}, 400, "body.types: Expected 1 or more of them"),
     ("POST", "/tasks/poll", {"json": {"worker": "w", "types": ["a"], "max": 101}}, 400, "body.max"),
     ("POST", "/tasks/poll", {"json": {"worker": "w", "types": ["a"], "wait_ms": 30_001}}, 400, "body.wait_ms"),
     ("POST", "/tasks/poll", {"json": {"worker": "", "types": ["a"]}}, 400, "body.worker"),

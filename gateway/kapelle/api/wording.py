@@ -1,0 +1,62 @@
+"""What is wrong with the members of a request, in the words of all our messages: what was expected, what was found."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from kapelle.processors.definitions.problems import shown
+
+# By the name that pydantic has for what is wrong; the braces are its own details.
+EXPECTED: Final = {
+    "missing": "a value, which is required",
+    "string_type": "text",
+    "string_too_short": "text of {min_length} characters or more",
+    "string_too_long": "text of at most {max_length} characters",
+    "int_type": "an integer",
+    "int_parsing": "an integer",
+    "int_parsing_size": "an integer of 64 bits",
+    "int_from_float": "an integer",
+    "greater_than_equal": "{ge} or more",
+    "less_than_equal": "{le} or less",
+    "enum": "one of {expected}",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "list_type": "a list",
+    "too_short": "{min_length} or more of them",
+    "too_long": "at most {max_length} of them",
+}
+OUR_OWN: Final = "value_error"  # a check of ours, which has said all
+PREFIX: Final = "Value error, "
+
+
+def sentence(error: Mapping[str, Any]) -> str:
+    """One thing to mend, with its path."""
+    path = ".".join(str(part) for part in error["loc"])
+    kind, found = error["type"], error.get("input")
+    if kind == "extra_forbidden":
+        return f"{path}: Expected no such member, but found {_shown(found)}"
+    if kind == "missing":
+        return f"{path}: Expected {EXPECTED[kind]}, but found nothing"
+    if kind == OUR_OWN or kind not in EXPECTED:
+        return f"{path}: {error['msg'].removeprefix(PREFIX)}"
+    return f"{path}: Expected {EXPECTED[kind].format(**error.get('ctx', {}))}, but found {_shown(found)}"
+
+
+def no_json(errors: Sequence[Mapping[str, Any]], content_type: str | None) -> str | None:
+    """What to say if the body as a whole was not read, because nothing says that it is JSON."""
+    is_whole = any(tuple(error["loc"]) == ("body",) for error in errors)
+    kind = (content_type or "").partition(";")[0].strip().lower()
+    if not is_whole or kind == "application/json" or kind.endswith("+json"):
+        return None
+    return f"Expected a body with the header `Content-Type: application/json`, but found {content_type or 'none'!r}"
+
+
+def _shown(value: Any) -> str:
+    try:
+        return shown(value)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return f"a {type(value).__name__}"
