@@ -14,22 +14,31 @@ Param = Annotated[
 ]
 
 
-def given(words: Sequence[str]) -> dict[str, Any]:
+def given(words: Sequence[str], option: str = "--param") -> dict[str, Any]:
     """The parameters by their names."""
     found: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name.strip():
-            raise BadParam(f"Expected --param NAME=VALUE, but found {word!r}")
-        if name in found:
-            raise BadParam(f"Expected each parameter once, but found {name!r} again")
+            raise BadParam(f"Expected {option} NAME=VALUE, but found {word!r}")
+        if name.strip() in found:
+            raise BadParam(f"Expected each parameter once, but found {name.strip()!r} again")
         found[name.strip()] = _value(text)
     return found
 
 
+def strict_json(text: str) -> Any:
+    """What JSON says, and nothing that only Python takes for JSON: NaN would reach the server as null."""
+    return json.loads(text, parse_constant=_refused)
+
+
+def _refused(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
 def _value(text: str) -> Any:
     try:
-        value = json.loads(text)
+        value = strict_json(text)
     except (ValueError, RecursionError):
         return text
     return text if value is None else value

@@ -10,7 +10,7 @@ import typer
 
 from kapelle.cli import lineages, output, tables
 from kapelle.cli.errors import BadParam
-from kapelle.cli.params import Param, given
+from kapelle.cli.params import Param, given, strict_json
 from kapelle.cli.server import URL, Form, Output, Url, connected
 from kapelle.cli.workflow import Limit
 
@@ -104,7 +104,7 @@ def _payload(text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
-        found = json.loads(text)
+        found = strict_json(text)
     except (ValueError, RecursionError) as error:
         raise BadParam(f"Expected --payload to be JSON, but {error}") from None
     if not isinstance(found, dict):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, Literal
@@ -82,9 +83,17 @@ def param_json(name: str, value: Value) -> dict[str, Any]:
     elif param.type == "MAP":
         made["value"] = params_json(param.value)
     else:
-        made["value"] = list(param.value) if isinstance(param.value, tuple) else param.value
+        made["value"] = _finite(name, list(param.value) if isinstance(param.value, tuple) else param.value)
     optional = {"mode": param.mode, "validator": param.validator, "tags": list(param.tags)}
     return {**made, **{key: given for key, given in optional.items() if given}}
+
+
+def _finite(name: str, value: Any) -> Any:
+    """A value, unless it holds a number that JSON cannot: it would be written as null."""
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, float | Decimal) and not math.isfinite(one):
+            raise BadWorkflow(f"Expected a finite number for parameter {name!r}, but found {one}")
+    return value
 
 
 def _type_of(name: str, value: object) -> ParamType:
