@@ -1,5 +1,6 @@
 """Where words go: data to stdout, as it is; everything said about it to stderr."""
 
+import shlex
 import sys
 from typing import Any
 
@@ -27,6 +28,11 @@ def say(text: str, style: str = "dim") -> None:
 def error(text: str) -> None:
     """Why there is no answer: one paragraph."""
     _stderr().print(Text.assemble(("error: ", "bold red"), text), soft_wrap=True)
+
+
+def command(*words: str | int) -> str:
+    """A command to be copied, whatever is in its words."""
+    return shlex.join(["kapelle", *(str(word) for word in words)])
 
 
 def counted(count: int, noun: str) -> str:

@@ -9,13 +9,14 @@ import typer
 from kapelle.cli import output, tables
 from kapelle.cli.errors import BadParam, EndedOtherwise
 from kapelle.cli.events_text import show_events
+from kapelle.cli.instances_text import show_instance
 from kapelle.cli.params import Param, given
 from kapelle.cli.server import URL, Form, Output, Reason, RequestId, Url, connected
 from kapelle.cli.timelines import show_entry, show_timeline
-from kapelle.cli.workflow import Limit, told
+from kapelle.cli.workflow import Cursor, Limit, told
 
 if TYPE_CHECKING:
-    from kapelle.client import Client, InstanceRecord, StepRecord
+    from kapelle.client import Client, Started
     from kapelle.client.options import InstanceFilters
 
 group = typer.Typer(
@@ -61,11 +62,19 @@ def start(
             output.json(msgspec.to_builtins(started))
         else:
             output.data(f"{started.workflow_id} {started.workflow_instance_id}")
-            same = "the same request was made before; " if started.status == "DUPLICATED" else ""
-            at = f"{started.workflow_id} {started.workflow_instance_id}"
-            output.say(f"{same}look at it with: kapelle run describe {at}")
+            look = output.command("run", "describe", started.workflow_id, started.workflow_instance_id)
+            output.say(f"{_came_of(started)}look at it with: {look}")
         if watch_it:
             _watch(client, (workflow_id, started.workflow_instance_id), timeout_s, form)
+
+
+def _came_of(started: "Started") -> str:
+    """What is to be said of a start that did not lead to a run."""
+    if started.status == "DUPLICATED":
+        return "the same request was made before; "
+    if started.status in ("STOPPED", "FAILED"):
+        return f"it is {started.status}{f': {started.message}' if started.message else ''}; "
+    return ""
 
 
 @group.command("list")
@@ -91,7 +100,7 @@ def list_runs(
     ] = None,
     until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Created before.")] = None,
     limit: Limit = 20,
-    cursor: Annotated[str | None, typer.Option("--cursor", metavar="TEXT", help="Where the last page ended.")] = None,
+    cursor: Cursor = None,
     url: Url = URL,
     form: Output = Form.TABLE,
 ) -> None:
@@ -175,36 +184,7 @@ def describe(
     if form is Form.JSON:
         output.json({**msgspec.to_builtins(found), "steps": msgspec.to_builtins(steps)})
         return
-    _describe(found, steps)
-
-
-def _describe(found: "InstanceRecord", steps: "Sequence[StepRecord]") -> None:
-    tables.pairs(
-        [
-            ("workflow", f"{found.workflow_id} version {found.workflow_version_id}"),
-            ("instance", found.workflow_instance_id),
-            ("run", found.workflow_run_id),
-            ("status", found.status),
-            ("reason", found.reason),
-            ("created", tables.at(found.create_time)),
-            ("took", tables.lasted(found.start_time, found.end_time)),
-        ]
-    )
-    if steps:
-        tables.stdout().print()
-        rows = [
-            (
-                one.step_id,
-                one.workflow_run_id,
-                one.step_attempt_id,
-                one.status,
-                tables.lasted(one.start_time, one.end_time),
-                one.worker,
-                one.reason or one.message or (f"waits for {one.waiting_for}" if one.waiting_for else None),
-            )
-            for one in steps
-        ]
-        tables.show(("step", "run", "attempt", "status", "took", "worker", "what"), rows)
+    show_instance(found, steps)
 
 
 @group.command()
@@ -283,7 +263,7 @@ def matrix(
         )
         for one in found.instances
     ]
-    tables.show(("instance", "run", "status", *found.steps), rows)
+    tables.show(("instance", "run", "status"), rows, names=found.steps)
 
 
 @group.command()

@@ -12,7 +12,7 @@ from kapelle.cli import lineages, output, tables
 from kapelle.cli.errors import BadParam
 from kapelle.cli.params import Param, given, strict_json
 from kapelle.cli.server import URL, Form, Output, Url, connected
-from kapelle.cli.workflow import Limit
+from kapelle.cli.workflow import Cursor, Limit
 
 if TYPE_CHECKING:
     from kapelle.client import Explanation, Verdict
@@ -41,7 +41,6 @@ class Way(StrEnum):
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a signal. It may hold slashes.")]
 Sequence = Annotated[str, typer.Argument(metavar="SEQUENCE", help="The number of a signal of this name, or latest.")]
-Cursor = Annotated[str | None, typer.Option("--cursor", metavar="TEXT", help="Where the last page ended.")]
 
 
 def number(text: str) -> Any:
@@ -97,7 +96,8 @@ def announce(
     elif told.status == "DUPLICATED":
         output.say(f"it was announced before, as {told.duplicate_of}")
     else:
-        output.say(f"see what came of it with: kapelle signal explain {told.name} {told.sequence}")
+        explain = output.command("signal", "explain", told.name, told.sequence or "latest")
+        output.say(f"see what came of it with: {explain}")
 
 
 def _payload(text: str | None) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ import msgspec
 import typer
 
 from kapelle.cli import output, tables
+from kapelle.cli.instances_text import next_attempt
 from kapelle.cli.params import Param, given
 from kapelle.cli.run import Id, InstanceId, RunId
 from kapelle.cli.server import URL, Form, Output, Reason, RequestId, Url, connected
@@ -46,9 +47,11 @@ def describe(
         [
             ("step", found.step_id),
             ("run", found.workflow_run_id),
+            ("iteration", found.iteration if (found.iteration or 1) > 1 else None),
             ("attempt", found.step_attempt_id),
             ("status", found.status),
             ("reason", found.reason),
+            ("next attempt", next_attempt(found)),
             ("waits for", found.waiting_for),
             ("worker", found.worker),
             ("began", tables.at(found.start_time)),

@@ -27,11 +27,14 @@ GAP: Final = "  "
 Cell = str | int | None
 
 
-def show(heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-    """A table on stdout."""
-    texts = [[_text(cell) for cell in row] for row in rows]
-    widths = [max(len(head), *(len(row[at]) for row in texts)) if texts else len(head) for at, head in enumerate(heads)]
-    line([Text(head.upper(), "bold") for head in heads], widths)
+def show(heads: Sequence[str], rows: Sequence[Sequence[Cell]], *, names: Sequence[str] = ()) -> None:
+    """A table on stdout. `names` are further heads, which stay as they are written. A cell has one line of its text."""
+    titles = [*(head.upper() for head in heads), *names]
+    texts = [[_first_line(_text(cell)) for cell in row] for row in rows]
+    widths = [
+        max(len(head), *(len(row[at]) for row in texts)) if texts else len(head) for at, head in enumerate(titles)
+    ]
+    line([Text(head, "bold") for head in titles], widths)
     for row in texts:
         line([Text(cell, STYLES.get(cell.split(" ")[-1], "")) for cell in row], widths)
 
@@ -50,8 +53,9 @@ def pairs(found: Sequence[tuple[str, Cell]]) -> None:
     """Names and values, one a line; those without a value are left out."""
     told = [(name, _text(value)) for name, value in found if value not in (None, "")]
     width = max((len(name) for name, _ in told), default=0)
+    below = "\n" + " " * width + GAP
     for name, value in told:
-        text = Text.assemble((name.ljust(width), "bold"), GAP, (value, STYLES.get(value, "")))
+        text = Text.assemble((name.ljust(width), "bold"), GAP, (value.replace("\n", below), STYLES.get(value, "")))
         stdout().print(text, soft_wrap=True)
 
 
@@ -79,6 +83,11 @@ def lasted(start_ms: int | None, end_ms: int | None) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _first_line(text: str) -> str:
+    first, broken, _ = text.partition("\n")
+    return f"{first} …" if broken else first
 
 
 def _text(cell: Cell) -> str:

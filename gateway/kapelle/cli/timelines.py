@@ -47,5 +47,9 @@ def _where(entry: "TimelineEntry") -> str:
         return "·"
     attempt = entry.step_attempt_id
     again = f" #{attempt}" if attempt is not None and attempt > 1 else ""
-    rounds = f" round {entry.iteration}" if entry.iteration is not None and entry.iteration > 1 else ""
-    return f"{entry.step_id}{rounds}{again}"
+    return f"{in_round(entry.step_id, entry.iteration)}{again}"
+
+
+def in_round(step_id: str, iteration: int | None) -> str:
+    """A step, and of a loop that has come round, the how manieth time it is."""
+    return f"{step_id} round {iteration}" if iteration is not None and iteration > 1 else step_id

@@ -1,6 +1,6 @@
 """`kapelle workflow`: definitions, their versions, and which of them is active."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -9,11 +9,15 @@ from kapelle.cli import definitions, output, tables
 from kapelle.cli.definitions import File
 from kapelle.cli.server import URL, Form, Output, RequestId, Url, connected
 
+if TYPE_CHECKING:
+    from kapelle.client import Pushed
+
 group = typer.Typer(
     name="workflow", help="Push, look at and switch workflows.", no_args_is_help=True, rich_markup_mode=None
 )
 
 Id = Annotated[str, typer.Argument(metavar="WORKFLOW", help="The id of a workflow.")]
+Cursor = Annotated[str | None, typer.Option("--cursor", metavar="TEXT", help="Where the last page ended.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=200, help="How many at most.")]
 
 
@@ -36,7 +40,13 @@ def push(file: File, *, url: Url = URL, request_id: RequestId = None, form: Outp
     output.data(f"{pushed.workflow_id} version {pushed.workflow_version_id}")
     active = "active" if pushed.is_active else "not active"
     same = ": the same request was made before" if pushed.status == "DUPLICATED" else ""
-    output.say(f"{active}{same}; start it with: kapelle run start {pushed.workflow_id}")
+    output.say(f"{active}{same}; start it with: {_start(pushed)}")
+
+
+def _start(pushed: "Pushed") -> str:
+    """How to start a version: by its number, if it is not the active one."""
+    version = () if pushed.is_active else ("--version", pushed.workflow_version_id)
+    return output.command("run", "start", pushed.workflow_id, *version)
 
 
 @group.command()
@@ -73,7 +83,7 @@ def list_workflows(
     *,
     prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="What their ids begin with.")] = "",
     limit: Limit = 50,
-    cursor: Annotated[str | None, typer.Option("--cursor", metavar="TEXT", help="Where the last page ended.")] = None,
+    cursor: Cursor = None,
     url: Url = URL,
     form: Output = Form.TABLE,
 ) -> None:
@@ -112,30 +122,40 @@ def describe(workflow_id: Id, *, url: Url = URL, form: Output = Form.TABLE) -> N
         output.json(msgspec.to_builtins(found))
         return
     properties = found.properties_snapshot or {}
-    strategy = properties.get("run_strategy")
     tables.pairs(
         [
             ("workflow", found.workflow_id),
             ("active version", found.active_version_id or "none"),
             ("latest version", found.latest_version_id),
             ("owner", _name(properties.get("owner"))),
-            ("run strategy", strategy.get("rule") if isinstance(strategy, dict) else strategy),
+            ("run strategy", _strategy(properties.get("run_strategy"))),
             ("instances", ", ".join(f"{count} {status}" for status, count in found.instances.items()) or "none"),
             ("latest instance", found.latest_instance_id),
         ]
     )
 
 
+def _strategy(found: object) -> str:
+    """A run strategy in words: its rule, and how many at a time where that is to be said."""
+    if not isinstance(found, dict):
+        return str(found or "SEQUENTIAL")
+    many = found.get("workflow_concurrency") or 1
+    return f"{found.get('rule')}{f', {many} at a time' if many > 1 else ''}"
+
+
 @group.command()
-def versions(workflow_id: Id, *, limit: Limit = 50, url: Url = URL, form: Output = Form.TABLE) -> None:
+def versions(
+    workflow_id: Id, *, limit: Limit = 50, cursor: Cursor = None, url: Url = URL, form: Output = Form.TABLE
+) -> None:
     """List the versions of a workflow, the latest first.
 
     \b
     Examples:
       kapelle workflow versions etl
+      kapelle workflow versions etl --limit 5
     """
     with connected(url) as client:
-        page = client.workflows.versions(workflow_id, limit=limit)
+        page = client.workflows.versions(workflow_id, limit=limit, cursor=cursor)
     if form is Form.JSON:
         output.json(msgspec.to_builtins(page))
         return

@@ -1,5 +1,6 @@
 """`kapelle workflow`, `run` and `step` on a real server: what people are told of workflows, starts and failures."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kapelle.cli.main import cli
-from tests.integration.api.places import Place, embedded_place
+from tests.integration.api.places import Place, definition, embedded_place, step
 
 AT_ONCE = {"error_retry_limit": 1, "backoff": {"type": "FIXED_BACKOFF", "error_retry_backoff_in_secs": 3_600}}
 
@@ -24,6 +25,61 @@ def kapelle(place: Place, *words: str, given: str | None = None, code: int = 0) 
     result = CliRunner().invoke(cli, [*words, "--url", place.url], prog_name="kapelle", input=given)
     assert result.exit_code == code, result.output
     return result
+
+
+def test_a_start_that_the_run_strategy_stops_says_so(place: Place) -> None:
+    name = place.push(step("work", "nobody-does-this"), run_strategy="FIRST_ONLY")
+
+    first = kapelle(place, "run", "start", name)
+    second = kapelle(place, "run", "start", name)
+
+    assert first.stderr == f"look at it with: kapelle run describe {name} 1\n"
+    assert second.stdout == f"{name} 2\n"
+    assert second.stderr.startswith("it is STOPPED: Stopped by FIRST_ONLY: instance 1 run 1 is queued or running; look")
+
+
+def test_a_failed_step_tells_when_it_is_tried_again_and_has_one_line_of_its_reason_in_a_table(place: Place) -> None:
+    kind = "fails-once"
+    name = place.push(step("work", kind, retry_policy=AT_ONCE))
+    place.start(name)
+    place.report(place.take(kind)[0], "USER_ERROR", message="no table\n  at line 7")
+
+    described = kapelle(place, "run", "describe", name, "1").stdout
+    shown = kapelle(place, "step", "describe", name, "1", "work").stdout
+
+    assert described.splitlines()[-1].startswith("work  1    1        USER_FAILED")
+    assert "  next attempt at 20" in described
+    assert described.endswith(": no table …\n")
+    assert "\nreason        no table\n                at line 7\nnext attempt  20" in shown
+
+
+def test_steps_of_a_loop_tell_their_round(place: Place) -> None:
+    counting = "x = params.get('again__n'); return x == null ? 1 : x + 1;"
+    loop = step("again", params={"n": {"type": "LONG", "expression": counting}})
+    loop["step"]["transition"] = {"successors": {"again": "n < 3"}}
+    name = place.push(loop)
+    place.ended(name, place.start(name))
+
+    described = kapelle(place, "run", "describe", name, "1").stdout
+    shown = kapelle(place, "step", "describe", name, "1", "again").stdout
+
+    assert "\nagain round 3  1    1        SUCCEEDED" in described
+    assert "\niteration  3\n" in shown
+
+
+def test_a_version_that_is_not_active_is_started_by_its_number(place: Place) -> None:
+    name = place.push()
+    pushed = json.dumps({**definition(name), "is_active": False})
+
+    told = kapelle(place, "workflow", "push", "-", given=pushed)
+
+    assert told.stderr == f"not active; start it with: kapelle run start {name} --version 2\n"
+
+
+def test_commands_to_be_copied_are_quoted(place: Place) -> None:
+    told = kapelle(place, "signal", "announce", "all orders/eu", "-p", "day=1")
+
+    assert told.stderr == "see what came of it with: kapelle signal explain 'all orders/eu' 1\n"
 
 
 @pytest.mark.parametrize(

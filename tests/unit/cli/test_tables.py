@@ -24,6 +24,18 @@ def test_columns_are_as_wide_as_what_is_in_them_and_lines_have_no_blanks_at_the_
     )
 
 
+def test_a_cell_has_one_line_and_names_stay_as_they_are_written(capsys: pytest.CaptureFixture[str]) -> None:
+    tables.show(("run",), [(1, "first\nsecond", "")], names=("Load", "load"))
+
+    assert capsys.readouterr().out == "RUN  Load     load\n1    first …\n"
+
+
+def test_further_lines_of_a_pair_stand_below_its_first(capsys: pytest.CaptureFixture[str]) -> None:
+    tables.pairs([("reason", "first\nsecond"), ("run", 2)])
+
+    assert capsys.readouterr().out == "reason  first\n        second\nrun     2\n"
+
+
 def test_a_long_line_is_not_broken_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
     tables.show(("what",), [("x" * 500,)])
 
