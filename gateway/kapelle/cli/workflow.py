@@ -1,13 +1,14 @@
 """`kapelle workflow`: definitions, their versions, and which of them is active."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import typer
 
 from kapelle.cli import definitions, output, tables
 from kapelle.cli.definitions import File
-from kapelle.cli.server import URL, Form, Output, RequestId, Url, connected
+from kapelle.cli.params import given
+from kapelle.cli.server import URL, Form, Output, Reason, RequestId, Url, connected
 
 if TYPE_CHECKING:
     from kapelle.client import Pushed
@@ -144,6 +145,64 @@ def _strategy(found: object) -> str:
 
 
 @group.command()
+def show(
+    workflow_id: Id,
+    version: Annotated[
+        str, typer.Argument(metavar="VERSION", help="A number, active, latest, or default: active if there is one.")
+    ] = "default",
+    *,
+    url: Url = URL,
+    form: Output = Form.TABLE,
+) -> None:
+    """Print the definition of a version, as JSON that can be pushed again.
+
+    With -o json all that is known of the version is printed: who pushed it, when, and its properties.
+
+    \b
+    Examples:
+      kapelle workflow show etl
+      kapelle workflow show etl 3 > etl-3.json
+    """
+    with connected(url) as client:
+        found = client.workflows.get(workflow_id, version)
+    output.json(msgspec.to_builtins(found) if form is Form.JSON else {"workflow": found.workflow})
+
+
+@group.command()
+def properties(
+    workflow_id: Id,
+    *,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", "-s", metavar="NAME=VALUE", help="Change a property: JSON, or else a string. Again for more."
+        ),
+    ] = None,
+    url: Url = URL,
+    request_id: RequestId = None,
+    form: Output = Form.TABLE,
+) -> None:
+    """Show what can be changed of a workflow without a new version, or change it.
+
+    \b
+    Examples:
+      kapelle workflow properties etl
+      kapelle workflow properties etl --set run_strategy=STRICT_SEQUENTIAL
+      kapelle workflow properties etl -s run_strategy=5 -s signal_trigger_disabled=true
+      kapelle workflow properties etl --set reset_run_strategy_rule=true
+    """
+    with connected(url) as client:
+        if param:
+            client.workflows.properties(workflow_id, given(param, "--set"), request_id=request_id)
+        found = client.workflows.overview(workflow_id).properties_snapshot or {}
+    if form is Form.JSON:
+        output.json(found)
+        return
+    shown = {name: value for name, value in found.items() if name not in ("workflow_id", "create_time", "author")}
+    tables.pairs([(name, value if isinstance(value, str) else _compact(value)) for name, value in shown.items()])
+
+
+@group.command()
 def versions(
     workflow_id: Id, *, limit: Limit = 50, cursor: Cursor = None, url: Url = URL, form: Output = Form.TABLE
 ) -> None:
@@ -228,6 +287,52 @@ def delete(
     told(done, form, f"{workflow_id} is deleted")
 
 
+# What can be done to all instances of a workflow at once, and the help of the command that does it.
+ACTIONS: Final = {
+    "stop": """Stop all instances of a workflow, queued or running.
+
+    \b
+    Examples:
+      kapelle workflow stop etl --reason "wrong table" --yes
+    """,
+    "kill": """End all instances of a workflow as failed, queued or running.
+
+    \b
+    Examples:
+      kapelle workflow kill etl --yes
+    """,
+    "unblock": """Let those after failed instances go on, where the run strategy holds them back.
+
+    \b
+    Examples:
+      kapelle workflow unblock etl
+    """,
+}
+
+
+def _add_action(action: str, about: str) -> None:
+    @group.command(action, help=about)
+    def act(
+        workflow_id: Id,
+        *,
+        yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
+        reason: Reason = "",
+        url: Url = URL,
+        request_id: RequestId = None,
+        form: Output = Form.TABLE,
+    ) -> None:
+        if not yes and action != "unblock":
+            typer.confirm(f"{action.capitalize()} all instances of {workflow_id}?", abort=True, err=True)
+        with connected(url) as client:
+            done = getattr(client.workflows, action)(workflow_id, reason=reason, request_id=request_id)
+        what = done.status if done.count is None else f"{done.status}, of {output.counted(done.count, 'instance')}"
+        told(done, form, f"{workflow_id}: {action} is {what}")
+
+
+for _action, _about in ACTIONS.items():
+    _add_action(_action, _about)
+
+
 def told(done: msgspec.Struct, form: Form, text: str) -> None:
     """Tell what came of a change."""
     if form is Form.JSON:
@@ -242,6 +347,10 @@ def told(done: msgspec.Struct, form: Form, text: str) -> None:
 def _name(owner: object) -> str:
     """An owner or author, who may be a name or an object with one."""
     return str(owner.get("name", "")) if isinstance(owner, dict) else str(owner or "")
+
+
+def _compact(value: object) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _more(has_more: bool, cursor: str | None) -> None:

@@ -67,6 +67,20 @@ def test_steps_of_a_loop_tell_their_round(place: Place) -> None:
     assert "\niteration  3\n" in shown
 
 
+def test_a_definition_is_shown_as_it_can_be_pushed_again(place: Place) -> None:
+    name = place.push(step("first"))
+    place.push(step("second"), workflow_id=name)
+
+    first = kapelle(place, "workflow", "show", name, "1").stdout
+    again = kapelle(place, "workflow", "push", "-", given=first)
+    whole = json.loads(kapelle(place, "workflow", "show", name, "-o", "json").stdout)
+
+    assert again.stdout == f"{name} version 3\n"
+    assert whole["metadata"]["workflow_version_id"] == 3
+    assert whole["workflow"]["steps"][0]["step"]["id"] == "first"
+    kapelle(place, "workflow", "show", name, "9", code=3)
+
+
 def test_a_version_that_is_not_active_is_started_by_its_number(place: Place) -> None:
     name = place.push()
     pushed = json.dumps({**definition(name), "is_active": False})
@@ -74,6 +88,71 @@ def test_a_version_that_is_not_active_is_started_by_its_number(place: Place) -> 
     told = kapelle(place, "workflow", "push", "-", given=pushed)
 
     assert told.stderr == f"not active; start it with: kapelle run start {name} --version 2\n"
+
+
+def test_versions_are_listed_page_by_page(place: Place) -> None:
+    name = place.push()
+    place.push(workflow_id=name)
+
+    first = kapelle(place, "workflow", "versions", name, "--limit", "1")
+    cursor = first.stderr.split("--cursor ")[1].strip()
+    second = kapelle(place, "workflow", "versions", name, "--limit", "1", "--cursor", cursor)
+
+    assert [page.stdout.splitlines()[1].split()[0] for page in (first, second)] == ["2", "1"]
+
+
+def test_properties_are_shown_and_changed(place: Place) -> None:
+    name = place.push(run_strategy=5)
+
+    before = kapelle(place, "workflow", "properties", name).stdout
+    assert "\nrun strategy    PARALLEL, 5 at a time\n" in kapelle(place, "workflow", "describe", name).stdout
+    kapelle(place, "workflow", "properties", name, "--set", "run_strategy=first_only", "-s", "description=all of it")
+    after = json.loads(kapelle(place, "workflow", "properties", name, "-o", "json").stdout)
+    described = kapelle(place, "workflow", "describe", name).stdout
+
+    assert '{"rule":"PARALLEL","workflow_concurrency":5}' in before
+    assert (after["run_strategy"]["rule"], after["description"]) == ("FIRST_ONLY", "all of it")
+    assert "\nrun strategy    FIRST_ONLY\n" in described
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reason"),
+    [
+        (("--set", "run_strategy"), 2, "Expected --set NAME=VALUE, but found 'run_strategy'"),
+        (("--set", "run_strategy=paralel"), 1, "run_strategy: Expected one of SEQUENTIAL, STRICT_SEQUENTIAL"),
+        (("--set", "colour=red"), 1, "colour"),
+    ],
+)
+def test_a_wrong_property_is_refused(place: Place, words: tuple[str, ...], code: int, reason: str) -> None:
+    name = place.push()
+
+    assert reason in kapelle(place, "workflow", "properties", name, *words, code=code).stderr
+
+
+def test_all_instances_of_a_workflow_are_stopped_after_a_yes(place: Place) -> None:
+    name = place.push(step("work", "nobody-does-this"))
+    for _ in range(3):
+        place.start(name)
+
+    kapelle(place, "workflow", "stop", name, given="n\n", code=1)
+    stopped = kapelle(place, "workflow", "stop", name, "--yes", "--reason", "enough")
+
+    assert stopped.stdout == f"{name}: stop is DONE, of 3 instances\n"
+    assert [place.ended(name, number) for number in (1, 2, 3)] == ["STOPPED"] * 3
+
+
+def test_those_behind_a_failure_are_let_go_on(place: Place) -> None:
+    kind = "fails-for-good"
+    name = place.push(step("work", kind), run_strategy="STRICT_SEQUENTIAL")
+    place.start(name)
+    place.start(name)
+    place.report(place.take(kind)[0], "FATAL_ERROR")
+    place.ended(name, 1)
+
+    told = kapelle(place, "workflow", "unblock", name)
+
+    assert told.stdout == f"{name}: unblock is DONE\n"
+    assert place.take(kind)[0]["instance_id"] == 2
 
 
 def test_commands_to_be_copied_are_quoted(place: Place) -> None:
