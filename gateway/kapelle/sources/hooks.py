@@ -70,7 +70,8 @@ class Hook:
         """The signal of an accepted delivery; None if the filter keeps it out. Raises `NotASignal`."""
         at, _ = _parts(sent.signature)
         given = sent.delivery or sha256(f"{at}.".encode() + sent.body).hexdigest()
-        return announced(self.rule, _object(sent.body), given_id=given, source={"hook": self.name})
+        # Two senders may count their deliveries alike, and announce under one name.
+        return announced(self.rule, _object(sent.body), given_id=f"{self.name}/{given}", source={"hook": self.name})
 
 
 class Hooks:

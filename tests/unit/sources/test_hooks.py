@@ -100,8 +100,18 @@ def test_the_id_is_the_delivery_or_follows_from_time_and_body() -> None:
         )
     ]
 
-    assert ids[0] == "d-1"
+    assert ids[0] == "shop/d-1"
     assert ids[1] == ids[2] != ids[3]
+
+
+def test_two_hooks_that_announce_under_one_name_may_count_their_deliveries_alike() -> None:
+    rule = read_sources("hooks: {any: {name: order-placed}}").hooks["any"]
+    signals = [Hook(name, [SECRET], rule).signal(Delivery(BODY, DELIVERED, "d-1")) for name in ("shop", "other")]
+
+    assert [signal and (signal.name, signal.signal_id) for signal in signals] == [
+        ("order-placed", "shop/d-1"),
+        ("order-placed", "other/d-1"),
+    ]
 
 
 def test_secrets_come_from_the_environment_too() -> None:
@@ -164,7 +174,7 @@ def test_a_signed_body_becomes_one_signal_however_often_it_is_sent(api: Place) -
     answers = [post(api, "shop", BODY, **headers) for _ in range(2)]
 
     assert [answer.status_code for answer in answers] == [202, 202]
-    assert answers[0].json() == {"status": "ANNOUNCED", "name": "order-placed", "id": "d-1"}
+    assert answers[0].json() == {"status": "ANNOUNCED", "name": "order-placed", "id": "shop/d-1"}
     until(lambda: any(isinstance(one, SignalDuplicated) for one in events(api)), "the repetition to be known")
     (accepted,) = [one for one in events(api) if isinstance(one, SignalAccepted) and one.name == "order-placed"]
     assert (json.loads(accepted.params), json.loads(accepted.source)) == ({"order": 7}, {"hook": "shop"})
