@@ -27,6 +27,7 @@ from kapelle.schemas import contracts as c
 PARAMS_MAX: Final = 128
 KNOWN: Final = frozenset({"name", "id", "request_id", "request_time", "time", "params", "payload"})
 STRUCTURED: Final = b"application/cloudevents+json"
+BYTES: Final = "data_base64"
 
 _object: Final = msgspec.json.Decoder(dict[str, Any])  # made once: to make it costs ten times what it then does
 
@@ -77,8 +78,11 @@ def _plain(body: Mapping[str, Any], source: Mapping[str, Any]) -> c.AnnounceSign
 def _structured(body: Mapping[str, Any], source: Mapping[str, Any]) -> c.AnnounceSignal:
     data = body.get("data", {})
     content: Mapping[str, Any] = data if isinstance(data, dict) else {"data": data}
+    params, payload = _divided(content)
+    if BYTES in body:  # data that is no JSON: nothing of it can be a parameter
+        payload[BYTES] = body[BYTES]
     named = _event_id(body.get("source"), body.get("id"))
-    return _signal(body.get("type"), named, body.get("time"), (*_divided(content), source))
+    return _signal(body.get("type"), named, body.get("time"), (params, payload, source))
 
 
 def _binary(body: Mapping[str, Any], known: Mapping[str, bytes], source: Mapping[str, Any]) -> c.AnnounceSignal:
