@@ -1,6 +1,7 @@
 """The topology that --app names: MODULE:ATTRIBUTE, where the attribute is a Topology or a function that gives one."""
 
 import importlib
+import importlib.util
 import inspect
 import re
 import sys
@@ -50,6 +51,30 @@ def module_of(name: str) -> Any:
         raise  # they say what is wrong with the topology
     except Exception as error:
         raise AppFailed(f"Module {name} could not be imported: {with_line(error)}") from error
+
+
+def module_at(file: Path) -> Any:
+    """A module in a file: this one, whatever other modules have its name. It may import what lies beside it."""
+    path = file.resolve()
+    known = sys.modules.get(file.stem)
+    if known is not None and getattr(known, "__file__", None) == str(path):
+        return known
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    name = file.stem if known is None else str(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise AppMissing(f"Expected a module in {file}, but it is none")
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[name] = made
+    try:
+        spec.loader.exec_module(made)
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, Exception):
+            raise AppFailed(f"{file} could not be imported: {with_line(error)}") from error
+        raise
+    return made
 
 
 def attribute_of(module: Any, name: str, attribute: str) -> Any:

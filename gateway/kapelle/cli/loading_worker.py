@@ -1,20 +1,20 @@
 """The worker that a command names: MODULE, MODULE:ATTRIBUTE, or the path of a file."""
 
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kapelle.cli.errors import AppFailed, AppMissing, BadReference, NotAWorker
-from kapelle.cli.loading import attribute_of, module_of
+from kapelle.cli.loading import attribute_of, module_at, module_of
 
 if TYPE_CHECKING:
     from kapelle.worker import Worker
 
 NAME: Final = "worker"  # what a worker is called, where a module has several
 
-_REFERENCE: Final = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*)(?::([^\W\d]\w*(?:\.[^\W\d]\w*)*))?")
+_NAME: Final = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+_REFERENCE: Final = re.compile(rf"({_NAME}|.+\.py)(?::({_NAME}))?")
 
 
 def load_workers(references: Sequence[str]) -> "Worker":
@@ -36,28 +36,22 @@ def load_worker(reference: str) -> "Worker":
 
     module, attribute = _named(reference)
     try:
-        found = module_of(module)
+        found = module_at(Path(module)) if module.endswith(".py") else module_of(module)
     except AppFailed as error:
         if isinstance(error.__cause__, BadStep):  # it says what is wrong with the step
-            raise NotAWorker(f"{error.__cause__} (in module {module})") from error
+            raise NotAWorker(f"{error.__cause__} (in {module})") from error
         raise
     return _only(found, module) if attribute is None else _worker(attribute_of(found, module, attribute), reference)
 
 
 def _named(reference: str) -> tuple[str, str | None]:
-    path, colon, attribute = reference.partition(":")
-    if path.endswith(".py"):
-        file = Path(path)
-        if not file.is_file():
-            raise AppMissing(f"Expected a file {path}, but it is not there")
-        folder = str(file.resolve().parent)
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
-        reference = f"{file.stem}{colon}{attribute}"
     matched = _REFERENCE.fullmatch(reference)
     if matched is None:
         raise BadReference(f"Expected MODULE, MODULE:WORKER or a file such as steps.py, but found {reference!r}")
-    return matched.group(1), matched.group(2)
+    module, attribute = matched.groups()
+    if module.endswith(".py") and not Path(module).is_file():
+        raise AppMissing(f"Expected a file {module}, but it is not there")
+    return module, attribute
 
 
 def _only(module: Any, name: str) -> "Worker":
@@ -69,8 +63,12 @@ def _only(module: Any, name: str) -> "Worker":
         return _worker(found[NAME], name)
     if len(found) != 1:
         what = f"{len(found)}: say which with {name}:NAME" if found else "none"
-        raise NotAWorker(f"Expected a Worker in module {name}, but found {what}")
+        raise NotAWorker(f"Expected a Worker in {_kind(name)}{name}, but found {what}")
     return _worker(next(iter(found.values())), name)
+
+
+def _kind(name: str) -> str:
+    return "" if name.endswith(".py") else "module "
 
 
 def _worker(found: Any, reference: str) -> "Worker":

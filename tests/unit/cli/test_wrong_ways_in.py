@@ -3,11 +3,13 @@
 import re
 import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from kapelle.cli.loading_worker import load_workers
 from kapelle.cli.main import cli
 from kapelle.client import exchange
 from kapelle.topology.tables.lock import DirectoryLock
@@ -151,7 +153,7 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with the files, and no settings from outside."""
     for name in ("KAPELLE_URL", "KAPELLE_TOKEN", "KAPELLE_TOKENS", "KAPELLE_USER", "KAPELLE_BOOTSTRAP_SERVERS"):
         monkeypatch.delenv(name, raising=False)
@@ -160,7 +162,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(sys, "path", list(sys.path))
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="latin-1")
-    return tmp_path
+    yield tmp_path
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 def kapelle(*words: str, given: str | None = None) -> Result:
@@ -207,6 +212,53 @@ def test_a_definition_beyond_the_limit_is_refused_before_it_is_sent(folder: Path
 
     assert result.exit_code == 2
     assert "Expected at most 1,000,000 bytes in stdin, but found more" in said(result)
+
+
+def steps_of(type_name: str) -> str:
+    return (
+        f"from kapelle.worker import Worker\nworker = Worker()\n@worker.step({type_name!r})\ndef step() -> None: ...\n"
+    )
+
+
+def test_a_file_is_loaded_itself_whatever_else_has_its_name(folder: Path) -> None:
+    for place, kind in (("steps.py", "here"), ("a/steps.py", "a"), ("b/steps.py", "b"), ("c/my-steps.py", "c")):
+        (folder / place).parent.mkdir(exist_ok=True)
+        (folder / place).write_text(steps_of(kind))
+    (folder / "json.py").write_text(steps_of("json"))
+
+    found = load_workers(["a/steps.py", "b/steps.py:worker", "c/my-steps.py", "json.py", "steps.py"])
+
+    assert set(found.steps) == {"a", "b", "c", "json", "here"}
+
+
+def test_a_file_may_import_what_lies_beside_it(folder: Path) -> None:
+    (folder / "deep").mkdir()
+    (folder / "deep" / "beside_the_steps.py").write_text("KIND = 'beside'\n")
+    (folder / "deep" / "steps.py").write_text(
+        "from beside_the_steps import KIND\n" + steps_of("x").replace("'x'", "KIND")
+    )
+
+    assert set(load_workers(["deep/steps.py"]).steps) == {"beside"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "import no_such_thing",
+            "wrong.py could not be imported: ModuleNotFoundError: No module named 'no_such_thing'",
+        ),
+        ("def (", "wrong.py could not be imported: SyntaxError"),
+        ("x = 1", "Expected a Worker in wrong.py, but found none"),
+    ],
+)
+def test_a_file_that_holds_no_worker_says_why(folder: Path, text: str, message: str) -> None:
+    (folder / "wrong.py").write_text(text)
+
+    result = kapelle("worker", "run", "wrong.py", *NOBODY)
+
+    assert result.exit_code in (1, 2)
+    assert message in said(result)
 
 
 def test_nothing_is_deleted_without_a_yes(folder: Path) -> None:
