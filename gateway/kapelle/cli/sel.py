@@ -19,7 +19,7 @@ app = typer.Typer(
     help="Try expressions of SEL, the language of parameters.", no_args_is_help=True, rich_markup_mode=None
 )
 # Where a definition holds expressions: the keys whose text is SEL, wherever they stand.
-EXPRESSION_KEYS = ("expression", "condition")
+EXPRESSION_KEYS = ("expression", "condition", "dedup_expr")
 
 _LONELY = re.compile("[\ud800-\udfff]")
 

@@ -188,6 +188,7 @@ def test_check_finds_every_expression_of_a_workflow_definition(tmp_path: Path) -
                         "b": {"type": "LONG", "value": 1, "validator": "value > 0"},
                         "c": {"type": "LONG", "value": 1, "validator": "@Min(0)"},
                     },
+                    "signal_triggers": [{"definitions": {"x": {}}, "dedup_expr": "x__day", "condition": "x__n > 1"}],
                     "steps": [
                         {"step": {"id": "s", "transition": {"successors": {"t": "a > 0", "u": "true"}}}},
                         {"while": {"id": "w", "condition": "i <", "steps": []}},
@@ -203,6 +204,8 @@ def test_check_finds_every_expression_of_a_workflow_definition(tmp_path: Path) -
     assert done.stdout.splitlines() == [
         "workflow.params.a.expression: ok, uses b",
         "workflow.params.b.validator: ok, uses value",
+        "workflow.signal_triggers[0].dedup_expr: ok, uses x__day",
+        "workflow.signal_triggers[0].condition: ok, uses x__n",
         "workflow.steps[0].step.transition.successors.t: ok, uses a",
         "workflow.steps[0].step.transition.successors.u: ok, uses no names",
     ]
