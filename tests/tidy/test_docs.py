@@ -11,7 +11,8 @@ from typer.core import TyperGroup
 
 from tests.tidy.files import REPOSITORY, UNITS, name_of, project_files
 
-CODE_BLOCK = re.compile(r"^```(?:sh|console|bash|text)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+CODE_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHELLS = ("", "sh", "console", "bash", "text")
 INDENTED = re.compile(r"^    \$? ?((?:make|kapelle) .*)$", re.MULTILINE)
 INLINE = re.compile(r"`((?:make|kapelle) [^`\n]+)`")
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
@@ -25,12 +26,13 @@ def documents() -> list[Path]:
 def commands(document: Path) -> Iterator[list[str]]:
     """The `make` and `kapelle` commands that a document gives, in words; alternatives `a|b` give one command each."""
     text = document.read_text()
-    found = [line.strip().removeprefix("$ ") for block in CODE_BLOCK.findall(text) for line in block.splitlines()]
+    blocks = [block for kind, block in CODE_BLOCK.findall(text) if kind in SHELLS]
+    found = [line.strip().removeprefix("$ ") for block in blocks for line in block.splitlines()]
     found += INDENTED.findall(text) + INLINE.findall(text)
     for line in found:
         if re.match(r"(make|kapelle) ", line):
             words = shlex.split(line.split(" #")[0], posix=False)
-            spelt = next((word for word in words if "|" in word), "")
+            spelt = next((word for word in words if "|" in word and word != "|"), "")
             yield from (
                 [w if w != spelt else choice for w in words] for choice in (spelt.split("|") if spelt else [""])
             )
@@ -41,15 +43,27 @@ def make_targets() -> set[str]:
 
 
 def kapelle_refuses(words: list[str]) -> bool:
-    """Whether the command line has no such command. Words after the last sub-command are its arguments."""
+    """Whether the command line has no such command, or the command no such option."""
     found = typer.main.get_command(importlib.import_module("kapelle.cli.main").app)
-    for word in words:
-        if not isinstance(found, TyperGroup) or PLACEHOLDER.match(word):
+    for at, word in enumerate(words):
+        if not isinstance(found, TyperGroup):
+            known = {"--help", *(name for one in found.params for name in (*one.opts, *one.secondary_opts))}
+            return any(option not in known for option in options(words[at:]))
+        if PLACEHOLDER.match(word):
             return False
         if word not in found.commands:
             return True
         found = found.commands[word]
     return False
+
+
+def options(words: list[str]) -> Iterator[str]:
+    """The options among the words of a command, up to a pipe or a redirection of a shell."""
+    for word in words:
+        if word in ("|", ">", "<", "&", "&&"):
+            return
+        if re.match(r"--?[A-Za-z]", word):
+            yield word.partition("=")[0]
 
 
 def test_every_make_command_in_the_documents_exists() -> None:
