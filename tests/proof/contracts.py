@@ -335,14 +335,14 @@ class ReminderSet(Contract, frozen=True, gc=False):
             (
                 head,
                 wire.string(self.id),
-                wire.long(self.due_at_ms),
+                wire.moment(self.due_at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
         id_, at = wire.string_at(data, at)
-        due_at_ms_, at = wire.long_at(data, at)
+        due_at_ms_, at = wire.moment_at(data, at)
         value = cls(id_, due_at_ms_)
         return value, at
 
@@ -371,7 +371,7 @@ class Tick(Contract, frozen=True, gc=False):
                 head,
                 wire.string(self.id),
                 wire.string(self.word),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
                 wire.long(self.weight),
             )
         )
@@ -380,7 +380,7 @@ class Tick(Contract, frozen=True, gc=False):
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
         id_, at = wire.string_at(data, at)
         word_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         weight_, at = wire.long_at(data, at)
         value = cls(id_, word_, at_ms_, weight_)
         return value, at

@@ -122,7 +122,7 @@ class ActionTaken(Contract, frozen=True, gc=False):
                 _ACTION.put(self.action),
                 wire.string(self.reason),
                 wire.nullable(self.step_run_params, wire.string),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -135,7 +135,7 @@ class ActionTaken(Contract, frozen=True, gc=False):
         action_, at = _ACTION.at(data, at)
         reason_, at = wire.string_at(data, at)
         step_run_params_, at = wire.nullable_at(data, at, wire.string_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, run_id_, action_, reason_, at_ms_, step_id_, step_run_params_)
         return value, at
 
@@ -218,7 +218,7 @@ class AnnounceSignal(Contract, frozen=True, gc=False):
                 wire.string(self.signal_id),
                 wire.string(self.params),
                 wire.string(self.payload),
-                wire.nullable(self.happened_at_ms, wire.long),
+                wire.nullable(self.happened_at_ms, wire.moment),
                 wire.string(self.source),
             )
         )
@@ -229,7 +229,7 @@ class AnnounceSignal(Contract, frozen=True, gc=False):
         signal_id_, at = wire.string_at(data, at)
         params_, at = wire.string_at(data, at)
         payload_, at = wire.string_at(data, at)
-        happened_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
+        happened_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
         source_, at = wire.string_at(data, at)
         value = cls(name_, signal_id_, params_, payload_, happened_at_ms_, source_)
         return value, at
@@ -271,7 +271,7 @@ class AwaitEnded(Contract, frozen=True, gc=False):
                 wire.string(self.step_id),
                 wire.integer(self.index),
                 wire.nullable(self.sequence, wire.long),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -283,7 +283,7 @@ class AwaitEnded(Contract, frozen=True, gc=False):
         step_id_, at = wire.string_at(data, at)
         index_, at = wire.integer_at(data, at)
         sequence_, at = wire.nullable_at(data, at, wire.long_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, workflow_id_, instance_id_, step_id_, index_, at_ms_, sequence_)
         return value, at
 
@@ -393,7 +393,7 @@ class CancelTask(Contract, frozen=True, gc=False):
                 wire.integer(self.attempt),
                 _ACTION.put(self.action),
                 wire.string(self.reason),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -406,7 +406,7 @@ class CancelTask(Contract, frozen=True, gc=False):
         attempt_, at = wire.integer_at(data, at)
         action_, at = _ACTION.at(data, at)
         reason_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(token_, workflow_id_, instance_id_, step_id_, attempt_, action_, reason_, at_ms_)
         return value, at
 
@@ -504,7 +504,7 @@ class CommandRefused(Contract, frozen=True, gc=False):
                 _REFUSAL.put(self.refusal),
                 wire.string(self.message),
                 wire.array(self.errors, wire.string),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -515,7 +515,7 @@ class CommandRefused(Contract, frozen=True, gc=False):
         refusal_, at = _REFUSAL.at(data, at)
         message_, at = wire.string_at(data, at)
         errors_, at = wire.array_at(data, at, wire.string_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, command_, refusal_, message_, at_ms_, errors_)
         return value, at
 
@@ -559,7 +559,7 @@ class CommandSettled(Contract, frozen=True, gc=False):
                 wire.long(self.version),
                 wire.long(self.run_id),
                 wire.string(self.reason),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -571,7 +571,7 @@ class CommandSettled(Contract, frozen=True, gc=False):
         version_, at = wire.long_at(data, at)
         run_id_, at = wire.long_at(data, at)
         reason_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, command_, workflow_id_, reason_, at_ms_, version_, run_id_)
         return value, at
 
@@ -791,7 +791,7 @@ class DeadLetter(Contract, frozen=True, gc=False):
                 wire.nullable(self.key, wire.binary),
                 wire.nullable(self.value, wire.binary),
                 wire.array(self.headers, Header.to_avro),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -807,7 +807,7 @@ class DeadLetter(Contract, frozen=True, gc=False):
         key_, at = wire.nullable_at(data, at, wire.binary_at)
         value_, at = wire.nullable_at(data, at, wire.binary_at)
         headers_, at = wire.array_at(data, at, Header.from_avro)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(processor_, stage_, reason_, error_, topic_, partition_, offset_, at_ms_, key_, value_, headers_)
         return value, at
 
@@ -883,7 +883,7 @@ class DependenciesSet(Contract, frozen=True, gc=False):
                 wire.integer(self.iteration),
                 wire.array(self.names, wire.string),
                 wire.array(self.matches, wire.string),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -895,7 +895,7 @@ class DependenciesSet(Contract, frozen=True, gc=False):
         iteration_, at = wire.integer_at(data, at)
         names_, at = wire.array_at(data, at, wire.string_at)
         matches_, at = wire.array_at(data, at, wire.string_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(run_id_, step_id_, attempt_, iteration_, names_, matches_, at_ms_)
         return value, at
 
@@ -949,7 +949,7 @@ class DependencyMatched(Contract, frozen=True, gc=False):
                 wire.string(self.signal_id),
                 wire.long(self.sequence),
                 wire.string(self.params),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -964,7 +964,7 @@ class DependencyMatched(Contract, frozen=True, gc=False):
         signal_id_, at = wire.string_at(data, at)
         sequence_, at = wire.long_at(data, at)
         params_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(run_id_, step_id_, attempt_, iteration_, index_, name_, signal_id_, sequence_, params_, at_ms_)
         return value, at
 
@@ -1173,7 +1173,7 @@ class FiringSkipped(Contract, frozen=True, gc=False):
                 wire.string(self.join_value),
                 wire.array(self.signals, JoinedSignal.to_avro),
                 wire.string(self.reason),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -1184,7 +1184,7 @@ class FiringSkipped(Contract, frozen=True, gc=False):
         join_value_, at = wire.string_at(data, at)
         signals_, at = wire.array_at(data, at, JoinedSignal.from_avro)
         reason_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, trigger_id_, join_value_, signals_, reason_, at_ms_)
         return value, at
 
@@ -1320,7 +1320,7 @@ class InstanceCreated(Contract, frozen=True, gc=False):
                 wire.string(self.correlation_id),
                 wire.nullable(self.restart, wire.string),
                 wire.string(self.reason),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -1342,7 +1342,7 @@ class InstanceCreated(Contract, frozen=True, gc=False):
         correlation_id_, at = wire.string_at(data, at)
         restart_, at = wire.nullable_at(data, at, wire.string_at)
         reason_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(
             request_id_,
             author_,
@@ -1404,7 +1404,7 @@ class InstanceEnded(Contract, frozen=True, gc=False):
                 _INSTANCE_STATUS.put(self.status),
                 wire.boolean(self.was_launched),
                 wire.string(self.reason),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -1416,7 +1416,7 @@ class InstanceEnded(Contract, frozen=True, gc=False):
         status_, at = _INSTANCE_STATUS.at(data, at)
         was_launched_, at = wire.boolean_at(data, at)
         reason_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, instance_id_, run_id_, status_, was_launched_, reason_, at_ms_)
         return value, at
 
@@ -1446,7 +1446,7 @@ class InstanceLaunched(Contract, frozen=True, gc=False):
                 wire.string(self.workflow_id),
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -1455,7 +1455,7 @@ class InstanceLaunched(Contract, frozen=True, gc=False):
         workflow_id_, at = wire.string_at(data, at)
         instance_id_, at = wire.long_at(data, at)
         run_id_, at = wire.long_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, instance_id_, run_id_, at_ms_)
         return value, at
 
@@ -1544,10 +1544,10 @@ class InstanceStatusChange(Contract, frozen=True, gc=False):
                 wire.string(self.request_id),
                 wire.string(self.correlation_id),
                 wire.string(self.reason),
-                wire.long(self.created_at_ms),
-                wire.nullable(self.started_at_ms, wire.long),
-                wire.nullable(self.ended_at_ms, wire.long),
-                wire.long(self.at_ms),
+                wire.moment(self.created_at_ms),
+                wire.nullable(self.started_at_ms, wire.moment),
+                wire.nullable(self.ended_at_ms, wire.moment),
+                wire.moment(self.at_ms),
                 wire.string(self.source_topic),
                 wire.integer(self.source_partition),
                 wire.long(self.source_offset),
@@ -1568,10 +1568,10 @@ class InstanceStatusChange(Contract, frozen=True, gc=False):
         request_id_, at = wire.string_at(data, at)
         correlation_id_, at = wire.string_at(data, at)
         reason_, at = wire.string_at(data, at)
-        created_at_ms_, at = wire.long_at(data, at)
-        started_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
-        ended_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
-        at_ms_, at = wire.long_at(data, at)
+        created_at_ms_, at = wire.moment_at(data, at)
+        started_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        ended_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        at_ms_, at = wire.moment_at(data, at)
         source_topic_, at = wire.string_at(data, at)
         source_partition_, at = wire.integer_at(data, at)
         source_offset_, at = wire.long_at(data, at)
@@ -1634,7 +1634,7 @@ class InstanceUnblocked(Contract, frozen=True, gc=False):
                 wire.string(self.workflow_id),
                 wire.long(self.instance_id),
                 wire.string(self.reason),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -1645,7 +1645,7 @@ class InstanceUnblocked(Contract, frozen=True, gc=False):
         workflow_id_, at = wire.string_at(data, at)
         instance_id_, at = wire.long_at(data, at)
         reason_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, workflow_id_, instance_id_, reason_, at_ms_)
         return value, at
 
@@ -1674,7 +1674,7 @@ class KeptDropped(Contract, frozen=True, gc=False):
                 head,
                 wire.long(self.generation),
                 wire.integer(self.count),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -1682,7 +1682,7 @@ class KeptDropped(Contract, frozen=True, gc=False):
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
         generation_, at = wire.long_at(data, at)
         count_, at = wire.integer_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(generation_, count_, at_ms_)
         return value, at
 
@@ -1742,8 +1742,8 @@ class LeaseRenewed(Contract, frozen=True, gc=False):
                 wire.integer(self.attempt),
                 wire.string(self.token),
                 wire.string(self.worker),
-                wire.long(self.lease_at_ms),
-                wire.long(self.at_ms),
+                wire.moment(self.lease_at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -1754,8 +1754,8 @@ class LeaseRenewed(Contract, frozen=True, gc=False):
         attempt_, at = wire.integer_at(data, at)
         token_, at = wire.string_at(data, at)
         worker_, at = wire.string_at(data, at)
-        lease_at_ms_, at = wire.long_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        lease_at_ms_, at = wire.moment_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(run_id_, step_id_, attempt_, token_, worker_, lease_at_ms_, at_ms_)
         return value, at
 
@@ -1800,7 +1800,7 @@ class LoopEnded(Contract, frozen=True, gc=True):
                 wire.nullable(self.loop, wire.string),
                 wire.mapping(self.arrived, wire.integer),
                 wire.mapping(self.satisfied, wire.boolean),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -1812,7 +1812,7 @@ class LoopEnded(Contract, frozen=True, gc=True):
         loop_, at = wire.nullable_at(data, at, wire.string_at)
         arrived_, at = wire.mapping_at(data, at, wire.integer_at)
         satisfied_, at = wire.mapping_at(data, at, wire.boolean_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(run_id_, header_, iteration_, arrived_, satisfied_, at_ms_, loop_)
         return value, at
 
@@ -1855,7 +1855,7 @@ class LoopEntered(Contract, frozen=True, gc=True):
                 wire.array(self.steps, wire.string),
                 wire.mapping(self.iterations, wire.integer),
                 wire.mapping(self.pending, wire.integer),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -1866,7 +1866,7 @@ class LoopEntered(Contract, frozen=True, gc=True):
         steps_, at = wire.array_at(data, at, wire.string_at)
         iterations_, at = wire.mapping_at(data, at, wire.integer_at)
         pending_, at = wire.mapping_at(data, at, wire.integer_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(run_id_, header_, steps_, iterations_, pending_, at_ms_)
         return value, at
 
@@ -1975,7 +1975,7 @@ class OfferSignal(Contract, frozen=True, gc=False):
                 wire.string(self.signal_id),
                 wire.long(self.sequence),
                 wire.string(self.params),
-                wire.long(self.happened_at_ms),
+                wire.moment(self.happened_at_ms),
                 wire.integer(self.generation),
             )
         )
@@ -1986,7 +1986,7 @@ class OfferSignal(Contract, frozen=True, gc=False):
         signal_id_, at = wire.string_at(data, at)
         sequence_, at = wire.long_at(data, at)
         params_, at = wire.string_at(data, at)
-        happened_at_ms_, at = wire.long_at(data, at)
+        happened_at_ms_, at = wire.moment_at(data, at)
         generation_, at = wire.integer_at(data, at)
         value = cls(name_, signal_id_, sequence_, params_, happened_at_ms_, generation_)
         return value, at
@@ -2028,7 +2028,7 @@ class PropertiesChanged(Contract, frozen=True, gc=False):
                 wire.string(self.workflow_id),
                 wire.string(self.properties),
                 wire.string(self.changes),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -2039,7 +2039,7 @@ class PropertiesChanged(Contract, frozen=True, gc=False):
         workflow_id_, at = wire.string_at(data, at)
         properties_, at = wire.string_at(data, at)
         changes_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, workflow_id_, properties_, changes_, at_ms_)
         return value, at
 
@@ -2117,7 +2117,7 @@ class QueueDisplaced(Contract, frozen=True, gc=False):
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
                 wire.long(self.count),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -2127,7 +2127,7 @@ class QueueDisplaced(Contract, frozen=True, gc=False):
         instance_id_, at = wire.long_at(data, at)
         run_id_, at = wire.long_at(data, at)
         count_, at = wire.long_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, instance_id_, run_id_, count_, at_ms_)
         return value, at
 
@@ -2253,7 +2253,7 @@ class RemoveTrigger(Contract, frozen=True, gc=False):
                 head,
                 wire.string(self.workflow_id),
                 wire.string(self.trigger_id),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -2261,7 +2261,7 @@ class RemoveTrigger(Contract, frozen=True, gc=False):
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
         workflow_id_, at = wire.string_at(data, at)
         trigger_id_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, trigger_id_, at_ms_)
         return value, at
 
@@ -2319,7 +2319,7 @@ class ReportRefused(Contract, frozen=True, gc=False):
                 wire.string(self.worker),
                 _REPORT.put(self.report),
                 wire.string(self.reason),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -2330,7 +2330,7 @@ class ReportRefused(Contract, frozen=True, gc=False):
         worker_, at = wire.string_at(data, at)
         report_, at = _REPORT.at(data, at)
         reason_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(step_id_, token_, worker_, report_, reason_, at_ms_)
         return value, at
 
@@ -2447,7 +2447,7 @@ class RestartRequested(Contract, frozen=True, gc=False):
                 wire.string(self.author),
                 wire.long(self.run_id),
                 wire.string(self.restart),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -2457,7 +2457,7 @@ class RestartRequested(Contract, frozen=True, gc=False):
         author_, at = wire.string_at(data, at)
         run_id_, at = wire.long_at(data, at)
         restart_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, run_id_, restart_, at_ms_)
         return value, at
 
@@ -2557,7 +2557,7 @@ class RunEnded(Contract, frozen=True, gc=False):
                 _INSTANCE_STATUS.put(self.status),
                 _INSTANCE_STATUS.put(self.run_status),
                 wire.string(self.reason),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -2569,7 +2569,7 @@ class RunEnded(Contract, frozen=True, gc=False):
         status_, at = _INSTANCE_STATUS.at(data, at)
         run_status_, at = _INSTANCE_STATUS.at(data, at)
         reason_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, instance_id_, run_id_, status_, run_status_, reason_, at_ms_)
         return value, at
 
@@ -2662,14 +2662,14 @@ class RunStarted(Contract, frozen=True, gc=True):
                 wire.string(self.run_properties),
                 wire.string(self.correlation_id),
                 wire.nullable(self.restart, wire.string),
-                wire.long(self.timeout_at_ms),
+                wire.moment(self.timeout_at_ms),
                 wire.array(self.steps, wire.string),
                 wire.mapping(self.arrived, wire.integer),
                 wire.mapping(self.satisfied, wire.boolean),
                 wire.mapping(self.iterations, wire.integer),
                 wire.mapping(self.pending, wire.integer),
                 wire.array(self.again, wire.string),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -2689,14 +2689,14 @@ class RunStarted(Contract, frozen=True, gc=True):
         run_properties_, at = wire.string_at(data, at)
         correlation_id_, at = wire.string_at(data, at)
         restart_, at = wire.nullable_at(data, at, wire.string_at)
-        timeout_at_ms_, at = wire.long_at(data, at)
+        timeout_at_ms_, at = wire.moment_at(data, at)
         steps_, at = wire.array_at(data, at, wire.string_at)
         arrived_, at = wire.mapping_at(data, at, wire.integer_at)
         satisfied_, at = wire.mapping_at(data, at, wire.boolean_at)
         iterations_, at = wire.mapping_at(data, at, wire.integer_at)
         pending_, at = wire.mapping_at(data, at, wire.integer_at)
         again_, at = wire.array_at(data, at, wire.string_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(
             workflow_id_,
             instance_id_,
@@ -2769,7 +2769,7 @@ class SetTrigger(Contract, frozen=True, gc=False):
                 wire.string(self.trigger_id),
                 wire.long(self.version),
                 wire.string(self.definition),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -2779,7 +2779,7 @@ class SetTrigger(Contract, frozen=True, gc=False):
         trigger_id_, at = wire.string_at(data, at)
         version_, at = wire.long_at(data, at)
         definition_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, trigger_id_, version_, definition_, at_ms_)
         return value, at
 
@@ -2831,10 +2831,10 @@ class SignalAccepted(Contract, frozen=True, gc=False):
                 wire.long(self.sequence),
                 wire.string(self.params),
                 wire.string(self.payload),
-                wire.long(self.happened_at_ms),
+                wire.moment(self.happened_at_ms),
                 wire.string(self.source),
                 wire.array(self.offered, wire.string),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -2845,10 +2845,10 @@ class SignalAccepted(Contract, frozen=True, gc=False):
         sequence_, at = wire.long_at(data, at)
         params_, at = wire.string_at(data, at)
         payload_, at = wire.string_at(data, at)
-        happened_at_ms_, at = wire.long_at(data, at)
+        happened_at_ms_, at = wire.moment_at(data, at)
         source_, at = wire.string_at(data, at)
         offered_, at = wire.array_at(data, at, wire.string_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, signal_id_, sequence_, params_, payload_, happened_at_ms_, source_, offered_, at_ms_)
         return value, at
 
@@ -2884,7 +2884,7 @@ class SignalDuplicated(Contract, frozen=True, gc=False):
                 wire.string(self.signal_id),
                 wire.long(self.first_sequence),
                 wire.string(self.source),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -2894,7 +2894,7 @@ class SignalDuplicated(Contract, frozen=True, gc=False):
         signal_id_, at = wire.string_at(data, at)
         first_sequence_, at = wire.long_at(data, at)
         source_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, signal_id_, first_sequence_, source_, at_ms_)
         return value, at
 
@@ -2928,7 +2928,7 @@ class SignalExpired(Contract, frozen=True, gc=False):
                 wire.string(self.name),
                 wire.long(self.sequence),
                 wire.string(self.join_value),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -2938,7 +2938,7 @@ class SignalExpired(Contract, frozen=True, gc=False):
         name_, at = wire.string_at(data, at)
         sequence_, at = wire.long_at(data, at)
         join_value_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(generation_, name_, sequence_, join_value_, at_ms_)
         return value, at
 
@@ -2978,8 +2978,8 @@ class SignalKept(Contract, frozen=True, gc=False):
                 wire.long(self.sequence),
                 wire.string(self.params),
                 wire.string(self.join_value),
-                wire.nullable(self.expires_at_ms, wire.long),
-                wire.long(self.at_ms),
+                wire.nullable(self.expires_at_ms, wire.moment),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -2990,8 +2990,8 @@ class SignalKept(Contract, frozen=True, gc=False):
         sequence_, at = wire.long_at(data, at)
         params_, at = wire.string_at(data, at)
         join_value_, at = wire.string_at(data, at)
-        expires_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
-        at_ms_, at = wire.long_at(data, at)
+        expires_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, signal_id_, sequence_, params_, join_value_, at_ms_, expires_at_ms_)
         return value, at
 
@@ -3024,7 +3024,7 @@ class SignalOffered(Contract, frozen=True, gc=False):
                 wire.string(self.name),
                 wire.long(self.sequence),
                 wire.array(self.offered, wire.string),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -3033,7 +3033,7 @@ class SignalOffered(Contract, frozen=True, gc=False):
         name_, at = wire.string_at(data, at)
         sequence_, at = wire.long_at(data, at)
         offered_, at = wire.array_at(data, at, wire.string_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, sequence_, offered_, at_ms_)
         return value, at
 
@@ -3072,7 +3072,7 @@ class SignalPassedOver(Contract, frozen=True, gc=False):
                 wire.long(self.sequence),
                 wire.string(self.reason),
                 wire.nullable(self.join_value, wire.string),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -3083,7 +3083,7 @@ class SignalPassedOver(Contract, frozen=True, gc=False):
         sequence_, at = wire.long_at(data, at)
         reason_, at = wire.string_at(data, at)
         join_value_, at = wire.nullable_at(data, at, wire.string_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, signal_id_, sequence_, reason_, at_ms_, join_value_)
         return value, at
 
@@ -3123,10 +3123,10 @@ class SignalTooLate(Contract, frozen=True, gc=False):
                 head,
                 wire.string(self.name),
                 wire.string(self.signal_id),
-                wire.long(self.happened_at_ms),
-                wire.long(self.floor_at_ms),
+                wire.moment(self.happened_at_ms),
+                wire.moment(self.floor_at_ms),
                 wire.string(self.source),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -3134,10 +3134,10 @@ class SignalTooLate(Contract, frozen=True, gc=False):
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
         name_, at = wire.string_at(data, at)
         signal_id_, at = wire.string_at(data, at)
-        happened_at_ms_, at = wire.long_at(data, at)
-        floor_at_ms_, at = wire.long_at(data, at)
+        happened_at_ms_, at = wire.moment_at(data, at)
+        floor_at_ms_, at = wire.moment_at(data, at)
         source_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, signal_id_, happened_at_ms_, floor_at_ms_, source_, at_ms_)
         return value, at
 
@@ -3242,8 +3242,8 @@ class SignalVerdict(Contract, frozen=True, gc=True):
                 wire.string(self.reason),
                 wire.mapping(self.strings, wire.string),
                 wire.mapping(self.longs, wire.long),
-                wire.nullable(self.happened_at_ms, wire.long),
-                wire.long(self.at_ms),
+                wire.nullable(self.happened_at_ms, wire.moment),
+                wire.moment(self.at_ms),
                 wire.string(self.source_topic),
                 wire.integer(self.source_partition),
                 wire.long(self.source_offset),
@@ -3264,8 +3264,8 @@ class SignalVerdict(Contract, frozen=True, gc=True):
         reason_, at = wire.string_at(data, at)
         strings_, at = wire.mapping_at(data, at, wire.string_at)
         longs_, at = wire.mapping_at(data, at, wire.long_at)
-        happened_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
-        at_ms_, at = wire.long_at(data, at)
+        happened_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        at_ms_, at = wire.moment_at(data, at)
         source_topic_, at = wire.string_at(data, at)
         source_partition_, at = wire.integer_at(data, at)
         source_offset_, at = wire.long_at(data, at)
@@ -3321,7 +3321,7 @@ class StartDuplicated(Contract, frozen=True, gc=False):
                 wire.string(self.workflow_id),
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -3331,7 +3331,7 @@ class StartDuplicated(Contract, frozen=True, gc=False):
         workflow_id_, at = wire.string_at(data, at)
         instance_id_, at = wire.long_at(data, at)
         run_id_, at = wire.long_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, workflow_id_, instance_id_, run_id_, at_ms_)
         return value, at
 
@@ -3586,7 +3586,7 @@ class StepAwaits(Contract, frozen=True, gc=False):
                 wire.integer(self.index),
                 wire.string(self.match),
                 wire.array(self.access, wire.string),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -3602,7 +3602,7 @@ class StepAwaits(Contract, frozen=True, gc=False):
         index_, at = wire.integer_at(data, at)
         match_, at = wire.string_at(data, at)
         access_, at = wire.array_at(data, at, wire.string_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(
             name_, workflow_id_, instance_id_, run_id_, step_id_, attempt_, iteration_, index_, match_, access_, at_ms_
         )
@@ -3732,15 +3732,15 @@ class StepChanged(Contract, frozen=True, gc=True):
                 wire.nullable(self.params, wire.string),
                 wire.mapping(self.successors, wire.boolean),
                 wire.nullable(self.token, wire.string),
-                wire.nullable(self.timeout_at_ms, wire.long),
-                wire.nullable(self.due_at_ms, wire.long),
+                wire.nullable(self.timeout_at_ms, wire.moment),
+                wire.nullable(self.due_at_ms, wire.moment),
                 wire.mapping(self.retries, wire.integer),
                 wire.nullable(self.worker, wire.string),
-                wire.nullable(self.lease_at_ms, wire.long),
+                wire.nullable(self.lease_at_ms, wire.moment),
                 wire.nullable(self.loop, wire.string),
                 wire.mapping(self.repeats, wire.boolean),
                 wire.array(self.deferred, wire.string),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -3756,15 +3756,15 @@ class StepChanged(Contract, frozen=True, gc=True):
         params_, at = wire.nullable_at(data, at, wire.string_at)
         successors_, at = wire.mapping_at(data, at, wire.boolean_at)
         token_, at = wire.nullable_at(data, at, wire.string_at)
-        timeout_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
-        due_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
+        timeout_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        due_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
         retries_, at = wire.mapping_at(data, at, wire.integer_at)
         worker_, at = wire.nullable_at(data, at, wire.string_at)
-        lease_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
+        lease_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
         loop_, at = wire.nullable_at(data, at, wire.string_at)
         repeats_, at = wire.mapping_at(data, at, wire.boolean_at)
         deferred_, at = wire.array_at(data, at, wire.string_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(
             run_id_,
             step_id_,
@@ -3828,7 +3828,7 @@ class StepLogged(Contract, frozen=True, gc=False):
                 wire.string(self.token),
                 wire.string(self.worker),
                 wire.string(self.text),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -3841,7 +3841,7 @@ class StepLogged(Contract, frozen=True, gc=False):
         token_, at = wire.string_at(data, at)
         worker_, at = wire.string_at(data, at)
         text_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(run_id_, step_id_, attempt_, iteration_, token_, worker_, text_, at_ms_)
         return value, at
 
@@ -3919,7 +3919,7 @@ class StepStatusChange(Contract, frozen=True, gc=False):
                 wire.array(self.passed, _STEP_STATUS.put),
                 wire.string(self.reason),
                 wire.nullable(self.worker, wire.string),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
                 wire.string(self.source_topic),
                 wire.integer(self.source_partition),
                 wire.long(self.source_offset),
@@ -3940,7 +3940,7 @@ class StepStatusChange(Contract, frozen=True, gc=False):
         passed_, at = wire.array_at(data, at, _STEP_STATUS.at)
         reason_, at = wire.string_at(data, at)
         worker_, at = wire.nullable_at(data, at, wire.string_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         source_topic_, at = wire.string_at(data, at)
         source_partition_, at = wire.integer_at(data, at)
         source_offset_, at = wire.long_at(data, at)
@@ -3998,7 +3998,7 @@ class SubscribeTrigger(Contract, frozen=True, gc=False):
                 wire.string(self.workflow_id),
                 wire.string(self.trigger_id),
                 wire.string(self.match),
-                wire.nullable(self.since_at_ms, wire.long),
+                wire.nullable(self.since_at_ms, wire.moment),
                 wire.integer(self.generation),
             )
         )
@@ -4008,7 +4008,7 @@ class SubscribeTrigger(Contract, frozen=True, gc=False):
         workflow_id_, at = wire.string_at(data, at)
         trigger_id_, at = wire.string_at(data, at)
         match_, at = wire.string_at(data, at)
-        since_at_ms_, at = wire.nullable_at(data, at, wire.long_at)
+        since_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
         generation_, at = wire.integer_at(data, at)
         value = cls(workflow_id_, trigger_id_, match_, since_at_ms_, generation_)
         return value, at
@@ -4119,8 +4119,8 @@ class Task(Contract, frozen=True, gc=False):
                 wire.string(self.idempotency_key),
                 _CRITICALITY.put(self.criticality),
                 wire.long(self.lease_ms),
-                wire.long(self.deadline_at_ms),
-                wire.long(self.at_ms),
+                wire.moment(self.deadline_at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -4139,8 +4139,8 @@ class Task(Contract, frozen=True, gc=False):
         idempotency_key_, at = wire.string_at(data, at)
         criticality_, at = _CRITICALITY.at(data, at)
         lease_ms_, at = wire.long_at(data, at)
-        deadline_at_ms_, at = wire.long_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        deadline_at_ms_, at = wire.moment_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(
             token_,
             workflow_id_,
@@ -4348,7 +4348,7 @@ class TerminationProgressed(Contract, frozen=True, gc=False):
                 wire.string(self.workflow_id),
                 wire.long(self.count),
                 wire.boolean(self.is_last),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -4358,7 +4358,7 @@ class TerminationProgressed(Contract, frozen=True, gc=False):
         workflow_id_, at = wire.string_at(data, at)
         count_, at = wire.long_at(data, at)
         is_last_, at = wire.boolean_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, workflow_id_, count_, is_last_, at_ms_)
         return value, at
 
@@ -4407,7 +4407,7 @@ class TerminationRequested(Contract, frozen=True, gc=False):
                 wire.long(self.run_id),
                 _ACTION.put(self.action),
                 wire.string(self.reason),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -4420,7 +4420,7 @@ class TerminationRequested(Contract, frozen=True, gc=False):
         run_id_, at = wire.long_at(data, at)
         action_, at = _ACTION.at(data, at)
         reason_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, workflow_id_, instance_id_, run_id_, action_, reason_, at_ms_)
         return value, at
 
@@ -4468,7 +4468,7 @@ class TriggerFired(Contract, frozen=True, gc=False):
                 wire.string(self.join_value),
                 wire.array(self.signals, JoinedSignal.to_avro),
                 wire.integer(self.last),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -4480,7 +4480,7 @@ class TriggerFired(Contract, frozen=True, gc=False):
         join_value_, at = wire.string_at(data, at)
         signals_, at = wire.array_at(data, at, JoinedSignal.from_avro)
         last_, at = wire.integer_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, trigger_id_, request_id_, join_value_, signals_, at_ms_, last_)
         return value, at
 
@@ -4508,7 +4508,7 @@ class TriggerRemoved(Contract, frozen=True, gc=False):
                 head,
                 wire.string(self.workflow_id),
                 wire.string(self.trigger_id),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -4516,7 +4516,7 @@ class TriggerRemoved(Contract, frozen=True, gc=False):
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
         workflow_id_, at = wire.string_at(data, at)
         trigger_id_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, trigger_id_, at_ms_)
         return value, at
 
@@ -4550,7 +4550,7 @@ class TriggerSet(Contract, frozen=True, gc=False):
                 wire.string(self.trigger_id),
                 wire.long(self.version),
                 wire.string(self.definition),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -4560,7 +4560,7 @@ class TriggerSet(Contract, frozen=True, gc=False):
         trigger_id_, at = wire.string_at(data, at)
         version_, at = wire.long_at(data, at)
         definition_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, trigger_id_, version_, definition_, at_ms_)
         return value, at
 
@@ -4602,7 +4602,7 @@ class TriggerSubscribed(Contract, frozen=True, gc=False):
                 wire.string(self.trigger_id),
                 wire.string(self.match),
                 wire.array(self.access, wire.string),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
                 wire.integer(self.generation),
             )
         )
@@ -4614,7 +4614,7 @@ class TriggerSubscribed(Contract, frozen=True, gc=False):
         trigger_id_, at = wire.string_at(data, at)
         match_, at = wire.string_at(data, at)
         access_, at = wire.array_at(data, at, wire.string_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         generation_, at = wire.integer_at(data, at)
         value = cls(name_, workflow_id_, trigger_id_, match_, access_, at_ms_, generation_)
         return value, at
@@ -4646,7 +4646,7 @@ class TriggerUnsubscribed(Contract, frozen=True, gc=False):
                 wire.string(self.name),
                 wire.string(self.workflow_id),
                 wire.string(self.trigger_id),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -4655,7 +4655,7 @@ class TriggerUnsubscribed(Contract, frozen=True, gc=False):
         name_, at = wire.string_at(data, at)
         workflow_id_, at = wire.string_at(data, at)
         trigger_id_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, workflow_id_, trigger_id_, at_ms_)
         return value, at
 
@@ -4690,7 +4690,7 @@ class TriggersArmed(Contract, frozen=True, gc=False):
                 wire.long(self.version),
                 wire.array(self.armed, wire.string),
                 wire.array(self.disarmed, wire.string),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -4700,7 +4700,7 @@ class TriggersArmed(Contract, frozen=True, gc=False):
         version_, at = wire.long_at(data, at)
         armed_, at = wire.array_at(data, at, wire.string_at)
         disarmed_, at = wire.array_at(data, at, wire.string_at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, version_, armed_, disarmed_, at_ms_)
         return value, at
 
@@ -4864,7 +4864,7 @@ class VersionActivated(Contract, frozen=True, gc=False):
                 wire.string(self.workflow_id),
                 wire.long(self.version),
                 wire.long(self.previous_version),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -4875,7 +4875,7 @@ class VersionActivated(Contract, frozen=True, gc=False):
         workflow_id_, at = wire.string_at(data, at)
         version_, at = wire.long_at(data, at)
         previous_version_, at = wire.long_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, workflow_id_, version_, previous_version_, at_ms_)
         return value, at
 
@@ -4919,7 +4919,7 @@ class VersionPushed(Contract, frozen=True, gc=False):
                 wire.long(self.version),
                 wire.string(self.definition),
                 wire.string(self.metadata),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -4931,7 +4931,7 @@ class VersionPushed(Contract, frozen=True, gc=False):
         version_, at = wire.long_at(data, at)
         definition_, at = wire.string_at(data, at)
         metadata_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, workflow_id_, version_, definition_, metadata_, at_ms_)
         return value, at
 
@@ -5047,7 +5047,7 @@ class WorkflowChange(Contract, frozen=True, gc=False):
                 wire.nullable(self.description, wire.string),
                 wire.array(self.tags, wire.string),
                 wire.boolean(self.is_deleted),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
                 wire.string(self.source_topic),
                 wire.integer(self.source_partition),
                 wire.long(self.source_offset),
@@ -5073,7 +5073,7 @@ class WorkflowChange(Contract, frozen=True, gc=False):
         description_, at = wire.nullable_at(data, at, wire.string_at)
         tags_, at = wire.array_at(data, at, wire.string_at)
         is_deleted_, at = wire.boolean_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         source_topic_, at = wire.string_at(data, at)
         source_partition_, at = wire.integer_at(data, at)
         source_offset_, at = wire.long_at(data, at)
@@ -5133,7 +5133,7 @@ class WorkflowDeactivated(Contract, frozen=True, gc=False):
                 wire.string(self.author),
                 wire.string(self.workflow_id),
                 wire.long(self.previous_version),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -5143,7 +5143,7 @@ class WorkflowDeactivated(Contract, frozen=True, gc=False):
         author_, at = wire.string_at(data, at)
         workflow_id_, at = wire.string_at(data, at)
         previous_version_, at = wire.long_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, workflow_id_, previous_version_, at_ms_)
         return value, at
 
@@ -5176,7 +5176,7 @@ class WorkflowDeleted(Contract, frozen=True, gc=False):
                 wire.string(self.request_id),
                 wire.string(self.author),
                 wire.string(self.workflow_id),
-                wire.long(self.at_ms),
+                wire.moment(self.at_ms),
             )
         )
 
@@ -5185,7 +5185,7 @@ class WorkflowDeleted(Contract, frozen=True, gc=False):
         request_id_, at = wire.string_at(data, at)
         author_, at = wire.string_at(data, at)
         workflow_id_, at = wire.string_at(data, at)
-        at_ms_, at = wire.long_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, workflow_id_, at_ms_)
         return value, at
 

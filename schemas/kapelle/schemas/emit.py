@@ -142,8 +142,8 @@ def _write_call(of: Type) -> tuple[str, list[Argument]]:
             return "wire.array", [_writer(items)]
         case Map(values=values):
             return "wire.mapping", [_writer(values)]
-        case Primitive(name=name):
-            return f"wire.{_PRIMITIVES[name][1]}", []
+        case Primitive():
+            return f"wire.{_codec_name(of)}", []
         case Enum():
             return f"{_constant(of)}.put", []
         case Record(name=name):
@@ -167,8 +167,8 @@ def _read_call(of: Type) -> tuple[str, list[Argument]]:
             return "wire.array_at", [_reader(items)]
         case Map(values=values):
             return "wire.mapping_at", [_reader(values)]
-        case Primitive(name=name):
-            return f"wire.{_PRIMITIVES[name][1]}_at", []
+        case Primitive():
+            return f"wire.{_codec_name(of)}_at", []
         case Enum():
             return f"{_constant(of)}.at", []
         case Record(name=name):
@@ -180,6 +180,10 @@ def _reader(of: Type) -> Argument:
     """The function that reads a type, as an argument."""
     function, more = _read_call(of)
     return (f"lambda d, i: {function}", ["d", "i", *more]) if more else function
+
+
+def _codec_name(of: Primitive) -> str:
+    return "moment" if of.logical == "timestamp-millis" else _PRIMITIVES[of.name][1]
 
 
 def _annotation(of: Type) -> str:

@@ -8,6 +8,7 @@ stop where the data stops, and every item of an array takes at least one byte (s
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
 from kapelle.schemas.errors import Corrupt
@@ -23,6 +24,9 @@ _LONG_MAX: Final = 2**63 - 1
 _INT_MIN: Final = -(2**31)
 _INT_MAX: Final = 2**31 - 1
 _SHIFT_MAX: Final = 63  # the tenth and last byte of a long
+_MOMENT_MIN: Final = 2**34  # milliseconds since 1970 take six bytes from that year on...
+_MOMENT_MAX: Final = 2**41 - 1  # ...until 2039
+_MOMENT_BYTES: Final = 6
 _SEQUENCES: Final = (tuple, list)
 _FLOAT: Final = struct.Struct("<f")
 _DOUBLE: Final = struct.Struct("<d")
@@ -42,6 +46,7 @@ _SMALL_MAX: Final = 1 << 13
 _SMALL: Final = tuple(_varint(n << 1) for n in range(_SMALL_MAX))
 _LAST: Final = tuple(_varint(n) for n in range(1 << 14))
 _MORE: Final = tuple(bytes((n & 127 | 128, n >> 7 | 128)) for n in range(1 << 14))
+_FIRST: Final = {_MORE[n << 1]: n for n in range(1 << 13)}  # of a number that is not negative
 
 
 def _large(n: int) -> bytes:
@@ -57,6 +62,14 @@ def _large(n: int) -> bytes:
 
 def long(value: int) -> bytes:
     return _SMALL[value] if 0 <= value < _SMALL_MAX else _large(value)
+
+
+def moment(value: int) -> bytes:
+    """A long that is mostly a time in milliseconds since 1970."""
+    if not _MOMENT_MIN <= value <= _MOMENT_MAX:
+        return long(value)
+    n = value << 1
+    return _MORE[n & 16383] + _MORE[n >> 14 & 16383] + _LAST[n >> 28]
 
 
 def integer(value: int) -> bytes:
@@ -140,6 +153,23 @@ def long_at(data: bytes, at: int) -> tuple[int, int]:
     if n >> 64:
         raise Corrupt("a number of at most 64 bits", f"{n.bit_length()} bits")
     return n >> 1 ^ -(n & 1), at + 1
+
+
+def moment_at(data: bytes, at: int) -> tuple[int, int]:
+    """A long that is mostly a time in milliseconds since 1970."""
+    end = at + _MOMENT_BYTES
+    try:
+        return _FIRST[data[at : at + 2]] + _rest_of_moment(data[at + 2 : end]), end
+    except KeyError:
+        return long_at(data, at)
+
+
+@lru_cache(maxsize=1_000)
+def _rest_of_moment(data: bytes) -> int:
+    """What the last four bytes of a moment say. They are the same for eight seconds."""
+    if len(data) != _MOMENT_BYTES - 2 or not data[0] & data[1] & data[2] & 128 or data[3] & 128:
+        raise KeyError(data)
+    return sum((byte & 127) << 13 + 7 * n for n, byte in enumerate(data))
 
 
 def integer_at(data: bytes, at: int) -> tuple[int, int]:

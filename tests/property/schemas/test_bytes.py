@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kapelle.schemas import Catalog, Codec, Contract, SchemaError, Truncated, Unresolvable, contracts
+from kapelle.schemas import Catalog, Codec, Contract, SchemaError, Truncated, Unresolvable, contracts, wire
 from kapelle.schemas.compatibility import Direction, compatible
 from kapelle.schemas.contracts import DeadLetter
 from kapelle.schemas.parsing import parse
@@ -21,6 +21,16 @@ CURRENT = module_of(ALL, SHARED, DEFAULTS)
 GROWN_FIELDS = [*ALL["fields"], {"name": "later", "type": "string", "default": "x"}]
 GROWN = contract_of(ALL | {"fields": GROWN_FIELDS}, SHARED, earlier=[CURRENT.Everything.SCHEMA])
 everything = strategies.values(parse(CURRENT.Everything.SCHEMA))
+longs = st.integers(-(2**63), 2**63 - 1)
+near_the_ends_of_moments = st.builds(int.__add__, st.sampled_from([0, 2**34, 2**41]), st.integers(-9_000, 9_000))
+moments = st.integers(2**34, 2**41)  # in milliseconds since 1970
+
+
+def _read(read: wire.Read[int], data: bytes) -> tuple[int, int] | str:
+    try:
+        return read(data, 0)
+    except (IndexError, SchemaError) as error:
+        return f"{type(error).__name__}: {error}"
 
 
 @some
@@ -35,6 +45,23 @@ def test_we_write_the_bytes_that_fastavro_writes_and_read_them_back(data: st.Dat
 
     assert body == strategies.fastavro_bytes(schema, plain)
     assert contract.from_avro(body) == (value, len(body))
+
+
+@many
+@given(moments | near_the_ends_of_moments | longs)
+def test_a_moment_is_written_and_read_as_any_long_is(value: int) -> None:
+    data = wire.moment(value)
+
+    assert data == wire.long(value)
+    assert wire.moment_at(data + data, len(data)) == (value, 2 * len(data))
+
+
+@many
+@given(st.binary(max_size=12) | st.builds(bytes.__add__, moments.map(wire.long), st.binary(max_size=4)), st.data())
+def test_any_bytes_are_the_same_moment_as_they_are_a_long(given: bytes, data: st.DataObject) -> None:
+    cut = given[: data.draw(st.integers(0, len(given)))]
+
+    assert _read(wire.moment_at, cut) == _read(wire.long_at, cut)
 
 
 @some
