@@ -18,6 +18,7 @@ from kapelle.topology.settings import MemberSettings, OnBug
 from kapelle.topology.tables import MemoryStore, StoreCorrupt
 from tests.proof.contracts import Counted, Hop, Tick
 from tests.proof.processors import Count, Counting, count, counted
+from tests.unit.topology.test_messages import Witness
 from tests.unit.topology.world import LIMITS, Decided, World, processor_of, tick
 
 STOP = MemberSettings(on_bug=OnBug.STOP, limits=LIMITS)
@@ -236,6 +237,21 @@ def test_an_effect_that_cannot_be_carried_out_leaves_nothing_of_its_message(kind
     assert [(letter.stage, letter.error) for letter in world.letters()] == [(Stage.ENCODE, cause.__name__)]
     assert counts(world) == [("1", 1), ("2", 2)]
     assert world.read("hops") == []
+
+
+def test_an_effect_that_cannot_be_carried_out_takes_back_the_commands_before_it_also_within_the_cycle() -> None:
+    def bad(message: Message[Tick], state: Counting) -> Iterable[Effect]:
+        yield Send(hops, "a", Hop("bad", 1))
+        yield Emit(Hop("bad", 1))
+
+    witness = Witness("witness", hops)
+    world = World(processor_of(deciding(bad), outputs=[hops]), witness.processor, settings=GO_ON)
+    published(world, "1", "bad", "2")
+
+    world.run()
+
+    assert (witness.seen, world.member.counters.delivered) == ([], 0)
+    assert counts(world) == [("1", 1), ("2", 2)]
 
 
 # Applying -----------------------------------------------------------------------------------------------------------

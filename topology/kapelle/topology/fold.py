@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from kapelle.processors.effects import Effect, Emit, SetAside
 from kapelle.processors.errors import BadDeclaration
 from kapelle.processors.messages import Foreign, Message, TimerDue
@@ -45,14 +47,11 @@ UNKNOWN_MAX = 1_000  # how many of those to remember
 NOT_THE_PROCESSORS = (StoreError, RowCorrupt, RowVersionUnknown)
 
 
-class Root:
+class Root(msgspec.Struct, gc=False):
     """Where a cascade began. Its outputs are numbered, so that each has an id that every attempt makes again."""
 
-    __slots__ = ("count", "id")
-
-    def __init__(self, name: str) -> None:
-        self.id = name
-        self.count = 0
+    id: str
+    count: int = 0
 
 
 # A message that is not a record: a timer, or a command, the topic that it skips, and how its sender makes headers.
@@ -94,6 +93,7 @@ class Fold:
         source = shard.inputs[place.topic]
         contracts, takes_foreign, decode, fold = source.contracts, source.takes_foreign, self._decode, self._message
         prefix = f"{place.topic}-{place.partition}-"
+        root_prefix = f"{shard.processor.name}/{prefix}"  # others may read the same record
         ignored, head_bytes = self._ignored[shard.processor.name], self._codec.head_bytes
         self.touched.add(shard)
         for record in records:
@@ -103,11 +103,11 @@ class Fold:
                 continue
             source.next = offset + 1
             key, data, headers = record.key, record.value, record.headers
-            if takes_foreign and (data is None or not data.startswith(FRAMINGS)):
-                self._foreign(shard, place, record)
-                continue
-            if takes_foreign and key is None:
-                key = b""
+            if takes_foreign:
+                if data is None or not data.startswith(FRAMINGS):
+                    self._foreign(shard, place, record)
+                    continue
+                key = key or b""
             if ignored and data is not None and data[:head_bytes] in ignored:
                 continue
             if key is None or data is None:
@@ -137,14 +137,15 @@ class Fold:
                 self._undecodable(shard, (place, record), wrong)
                 continue
             trace = _trace(headers) if headers else None
-            fold(shard, Message(text, value, f"{prefix}{offset}", trace, headers or ()), None, (place, record))
+            message = Message(text, value, f"{prefix}{offset}", trace, headers or ())
+            fold(shard, message, Root(f"{root_prefix}{offset}"), (place, record))
 
     def _foreign(self, shard: Shard, place: Place, record: Record) -> None:
         """A record that is not ours, for a stream that takes those: whoever decides on it makes out what it says."""
         headers = record.headers or ()
         value = Foreign(record.value, record.key, place.topic, place.partition, record.offset)
         message = Message("", value, f"{place.topic}-{place.partition}-{record.offset}", _trace(headers), headers)
-        self._message(shard, message, None, (place, record))
+        self._message(shard, message, Root(f"{shard.processor.name}/{message.id}"), (place, record))
 
     def entry(self, entry: Entry) -> None:
         """Fold a message of the queue."""
@@ -156,19 +157,26 @@ class Fold:
         self.touched.add(shard)
         self._message(shard, message, root, topic)
 
-    def _message(self, shard: Shard, message: Message[Any], root: Root | None, source: Source) -> None:
+    def _message(self, shard: Shard, message: Message[Any], root: Root, source: Source) -> None:
         """Decide on a message and carry it out. This is the path that every message takes: it is kept short."""
-        effects = self._decided(shard, message, source)
-        if effects is None:
-            return
-        if effects and type(effects[0]) is SetAside:
-            self._put_aside(
-                shard, self._coordinates(shard, message, source), (Stage.DECODE, NotUnderstood(effects[0].reason))
-            )
+        if self.poisoned and (shard.processor.name, message.id) in self.poisoned:
+            why = FoldError(self.poisoned[shard.processor.name, message.id])
+            self._give_up(shard, message, source, (Stage.APPLY, why))
             return
         try:
-            outs, events, direct = self._encoded(shard, message, root, effects)
+            effects = list(shard.deciders[type(message.value)](message, shard.reader, self.now_ms))
+        except Exception as error:  # noqa: BLE001 - a processor's own code: the policy says what becomes of it
+            self._bug(shard, message, source, (Stage.DECIDE, error))
+            return
+        if effects and type(effects[0]) is SetAside:
+            aside = Stage.DECODE, NotUnderstood(effects[0].reason)
+            self._put_aside(shard, self._coordinates(shard, message, source), aside)
+            return
+        made, queued = len(self.outs), len(self.queue)
+        try:
+            events = self._encoded(shard, message, root, effects)
         except Exception as error:  # noqa: BLE001 - as above: the effects are what that code made of them
+            self._take_back(made, queued)
             self._bug(shard, message, source, (Stage.ENCODE, error))
             return
         kinds = self._counters.kinds
@@ -177,67 +185,46 @@ class Fold:
                 kind = type(event.value)
                 shard.appliers[kind](event, shard.writer)
                 kinds[kind] = kinds.get(kind, 0) + 1
-        except NOT_THE_PROCESSORS:
-            raise
         except Exception as error:  # noqa: BLE001 - as above
             self._apply_failed(shard, message, event, error)
         if type(message.value) is TimerDue:
             self._check_settled(shard, message)
-        self.outs += outs
         self._counters.events += len(events)
-        if direct:
-            self.queue.extend(direct)
-            self._counters.delivered += len(direct)
+        if len(self.queue) > queued:
+            self._counters.delivered += len(self.queue) - queued
 
-    def _decided(self, shard: Shard, message: Message[Any], source: Source) -> list[Effect] | None:
-        """What is decided on a message; nothing if it was put aside."""
-        if self.poisoned and (shard.processor.name, message.id) in self.poisoned:
-            reason = FoldError(self.poisoned[shard.processor.name, message.id])
-            self._give_up(shard, message, source, (Stage.APPLY, reason))
-            return None
-        try:
-            return list(shard.deciders[type(message.value)](message, shard.reader, self.now_ms))
-        except NOT_THE_PROCESSORS:
-            raise
-        except Exception as error:  # noqa: BLE001 - a processor's own code: the policy says what becomes of it
-            self._bug(shard, message, source, (Stage.DECIDE, error))
-            return None
-
-    def _encoded(
-        self, shard: Shard, message: Message[Any], root: Root | None, effects: list[Effect]
-    ) -> tuple[list[Out], list[Message[Any]], list[Entry]]:
-        """The effects as bytes for the log, events for `apply`, and commands for the queue."""
-        outs: list[Out] = []
+    def _encoded(self, shard: Shard, message: Message[Any], root: Root, effects: list[Effect]) -> list[Message[Any]]:
+        """Add the effects to the outputs, as bytes, and to the queue. Returns the events among them, for `apply`."""
         events: list[Message[Any]] = []
-        direct: list[Entry] = []
-        if root is None:
-            root = Root(f"{shard.processor.name}/{message.id}")  # others may read the same record
-        key, trace, appliers, public = message.key, message.trace, shard.appliers, shard.events_public
+        key, trace, outs, appliers, public = message.key, message.trace, self.outs, shard.appliers, shard.events_public
         stored_key = key.encode()
         for effect in effects:
             root.count += 1
             name = f"{root.id}#{root.count}"
-            if isinstance(effect, SetAside):
-                raise BadDeclaration("a message that is set aside has no other effects")
-            value: Any = effect.value
-            if type(effect) is Emit:
-                if type(value) not in appliers:
-                    raise BadDeclaration(f"{type(value).__name__} is not an event of {shard.processor.name!r}")
-                event = Message(key, value, name, trace)
-                headers = self._headers(shard.forms, event) if public else _lean(name, trace)
-                data = self._encode(value)
-                self._encoded_last = value, data
-                outs.append((shard.events, stored_key, data, headers))
-                events.append(event)
-            else:
-                self._send(shard, effect, name, (outs, direct, root, trace))
-        return outs, events, direct
+            if type(effect) is not Emit:
+                self._send(shard, effect, name, (root, trace))
+                continue
+            event = Message(key, effect.value, name, trace)
+            if type(event.value) not in appliers:
+                raise BadDeclaration(f"{type(event.value).__name__} is not an event of {shard.processor.name!r}")
+            headers = self._headers(shard.forms, event) if public else _lean(name, trace)
+            data = self._encode(event.value)
+            self._encoded_last = event.value, data
+            outs.append((shard.events, stored_key, data, headers))
+            events.append(event)
+        return events
 
-    def _send(
-        self, shard: Shard, effect: Any, name: str, into: tuple[list[Out], list[Entry], Root, str | None]
-    ) -> None:
+    def _take_back(self, made: int, queued: int) -> None:
+        """Forget what was added to this many outputs, and to this many messages in the queue."""
+        del self.outs[made:]
+        while len(self.queue) > queued:
+            self.queue.pop()
+
+    def _send(self, shard: Shard, effect: Any, name: str, origin: tuple[Root, str | None]) -> None:
         """A message to another key: to the queue if it may be delivered within the cycle, else to its topic."""
-        outs, direct, root, trace = into
+        root, trace = origin
+        if type(effect) is SetAside:
+            raise BadDeclaration("a message that is set aside has no other effects")
         route, key, value = shard.routes.get(effect.stream.name), effect.key, effect.value
         if route is None or type(value) not in route.contracts:
             raise _misdirected(shard, effect)
@@ -247,11 +234,11 @@ class Fold:
         message = Message(key, value, name, trace)
         target = self._delivery.target(place)
         if target is not None:
-            direct.append((target, message, root, place.topic, shard.forms))
+            self.queue.append((target, message, root, place.topic, shard.forms))
             return
         headers = self._headers(shard.forms, message) if route.public else _lean(name, trace)
         last, data = self._encoded_last
-        outs.append((place, key.encode(), data if last is value else self._encode(value), headers))
+        self.outs.append((place, key.encode(), data if last is value else self._encode(value), headers))
 
     def _headers(self, forms: Forms, message: Message[Any]) -> Headers:
         """The headers of a record on a public stream."""
@@ -303,6 +290,8 @@ class Fold:
     # What goes wrong ------------------------------------------------------------------------------------------------
 
     def _apply_failed(self, shard: Shard, message: Message[Any], event: Message[Any], error: Exception) -> None:
+        if isinstance(error, NOT_THE_PROCESSORS):
+            raise error
         failed = HandlerFailed(shard.processor.name, f"apply of {type(event.value).__name__}", error)
         if self.on_bug is OnBug.STOP:
             raise failed from error
@@ -316,6 +305,8 @@ class Fold:
 
     def _bug(self, shard: Shard, message: Message[Any], source: Source, failure: tuple[Stage, Exception]) -> None:
         stage, error = failure
+        if isinstance(error, NOT_THE_PROCESSORS):
+            raise error
         if self.on_bug is OnBug.STOP:
             what = f"{stage.lower()} on {type(message.value).__name__} {message.id}"
             raise HandlerFailed(shard.processor.name, what, error) from error
