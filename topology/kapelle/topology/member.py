@@ -156,8 +156,7 @@ class Member:
             self._admit()
             if self._restorer:
                 self._activate(self._restorer.step(self._clock, self._restore_wait_s()))
-            self._take()
-            return self._cycle()
+            return self._turn()
         except CycleAborted as error:
             self._failed(error, self._log.abort)
             self.counters.aborts += 1
@@ -166,22 +165,36 @@ class Member:
             self.counters.renewals += 1
         return True
 
+    def _turn(self) -> bool:
+        """Take what is there, or wait for it, and do a cycle. The collector rests all the while, except for the wait.
+
+        Were it woken between taking and folding, it would look at all that was taken.
+        """
+        with at_rest():
+            came = self._take(0.0)
+            wait_s = 0.0 if came else self._wait_s()
+            if not wait_s:
+                return self._cycle()
+        self._take(wait_s)
+        with at_rest():
+            return self._cycle()
+
     def _cycle(self) -> bool:
         began = time.perf_counter()
         if not self._fill():
             return self._holding
-        with at_rest():
-            self._log.begin()
-            self._fold_all()
-            self._commit()
-            self._runs = []
+        self._log.begin()
+        self._fold_all()
+        self._commit()
+        self._runs = []
         self._apply_failures = 0
         self.counters.cycles += 1
         self.counters.cycle_times.add((time.perf_counter() - began) * 1000)
         return True
 
-    def _take(self) -> None:
-        taken = self._log.take(self._room(), self._wait_s())
+    def _take(self, wait_s: float) -> bool:
+        """Take records, ends and partitions. Returns whether there were any."""
+        taken = self._log.take(self._room(), wait_s)
         for run in taken.runs:
             shard = self.shards.get((run.processor, run.place.partition))
             if shard is not None and shard.active and run.records:
@@ -195,6 +208,7 @@ class Member:
                 source.reached = max(source.reached, offset)
         if taken.runs:
             self._crash(CrashPoint.AFTER_CONSUME)
+        return bool(taken.runs or taken.ends or self._arrived)
 
     def _room(self) -> int:
         # Even a full member must hear of partitions coming and going, and of the commands that a hold waits for.
