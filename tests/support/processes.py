@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 LEASH = Path(__file__).with_name("leash.py")
@@ -65,3 +66,13 @@ def is_stopped(pid: int) -> bool:
         if line.startswith("State:")
     ]
     return all("T (stopped)" in state for state in states)
+
+
+def client_threads() -> set[int]:
+    """The threads of this process that belong to Kafka clients."""
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError):  # it has ended meanwhile
+            if (task / "comm").read_text().startswith("rdk:"):
+                found.add(int(task.name))
+    return found

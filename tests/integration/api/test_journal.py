@@ -30,6 +30,7 @@ from kapelle.topology.page import topology
 from tests.conftest import PrivateBroker
 from tests.integration.api.places import until
 from tests.support.broker import Broker, BrokerSettings
+from tests.support.processes import client_threads
 
 PARTITIONS = 2
 NOWHERE: Mapping[Point, int] = {}
@@ -227,6 +228,19 @@ def test_an_embedded_log_that_was_closed_takes_nothing_more(tmp_path: Path) -> N
 
     with pytest.raises(JournalUnavailable, match="has stopped"):
         journal.publish(WORKFLOW_COMMANDS, "etl", command(1))
+
+
+def test_a_journal_on_kafka_that_was_closed_takes_nothing_more_and_leaves_no_client_behind(broker: Broker) -> None:
+    shape, kafka = made_topics(broker)
+    before = client_threads()
+    journal = KafkaJournal(shape, kafka)
+    publish(journal, range(1))
+
+    journal.close()
+
+    with pytest.raises(JournalUnavailable, match="has been closed"):
+        journal.publish(WORKFLOW_COMMANDS, "etl", command(1))
+    until(lambda: client_threads() <= before, "its clients to end")
 
 
 def test_what_a_transaction_gave_up_is_never_seen(broker: Broker) -> None:

@@ -12,6 +12,7 @@ from tests.integration.runtime.members import Deployment, Process, own, until
 from tests.proof.processors import stages
 from tests.proof.workload import Published, hops
 from tests.support.broker import Broker
+from tests.support.processes import client_threads
 from tests.support.proxy import Proxy
 
 STOP_S = 5.0
@@ -73,6 +74,19 @@ def test_an_idle_process_stops_in_time(broker: Broker, tmp_path: Path) -> None:
         until(lambda: is_folding(place), "the process to fold")
 
         process.terminate(STOP_S)
+
+
+def test_a_member_that_has_left_leaves_no_client_behind_though_somebody_holds_it(
+    broker: Broker, tmp_path: Path
+) -> None:
+    place = Deployment(broker, tmp_path, own(stages))
+    before = client_threads()
+
+    with place.member() as one:
+        until(lambda: one.member.ready, "the member to be ready")
+
+    until(lambda: client_threads() <= before, "its clients to end")
+    assert one.member.shards == {}
 
 
 @pytest.mark.parametrize("how", ["refused", "silent"])

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
 
 from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec
@@ -27,6 +27,7 @@ from kapelle.topology.errors import BrokerRefused
 from kapelle.topology.journal.errors import JournalUnavailable
 from kapelle.topology.journal.journal import Entry, Mode, Point, Position, pending
 from kapelle.topology.journal.reading import Decoder, key_text
+from kapelle.topology.kafka.admin import Admin
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.schemas import SchemaTopic
 from kapelle.topology.kafka.topics import Topics
@@ -59,7 +60,7 @@ class KafkaJournal:
         self._codec = Codec(topology.catalog(), record_bytes_max=settings.record_bytes_max)
         self._forms: dict[type[Contract], HeaderForm] = {}
         self._topics = topics
-        self._admin = made(AdminClient, settings.admin())
+        self._admin = Admin(settings)
         self._producer = made(Producer, self._config())
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="kapelle-journal", daemon=True)
@@ -101,7 +102,7 @@ class KafkaJournal:
             self._producer.produce(
                 topic, data, key.encode(), partition, on_delivery=delivered, headers=self._headers(value, trace)
             )
-        except (BufferError, KafkaException) as error:
+        except (BufferError, KafkaException, RuntimeError) as error:  # the last of them if it is closed
             raise JournalUnavailable("take a record", error) from error
         return answer
 
@@ -119,12 +120,12 @@ class KafkaJournal:
                     raise JournalUnavailable(f"tell where {stream.name} ends", error) from error
             time.sleep(RETRY_S)
             # After an election a client may go on asking by the leader's old epoch: a new one does not.
-            self._admin = made(AdminClient, self._settings.admin())
+            self._admin.close()
 
     def _asked_ends(self, stream: Stream) -> dict[int, int]:
         topic, count = self._topology.topic(stream), self._topology.partitions(stream)
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        found = self._admin.list_offsets(
+        found = self._admin.client.list_offsets(
             {TopicPartition(topic, number): latest for number in range(count)},
             isolation_level=IsolationLevel.READ_COMMITTED,
             request_timeout=min(ASK_S, self._settings.call_timeout_s),
@@ -136,6 +137,9 @@ class KafkaJournal:
         self._producer.flush(wait_s)
         self._stop.set()
         self._thread.join(FLUSH_S)
+        self._producer.purge()
+        for client in (self._producer, self._admin, self._topics):
+            client.close()
 
     def _headers(self, value: Contract, trace: str | None) -> list[tuple[str, str | bytes | None]]:
         kind = type(value)

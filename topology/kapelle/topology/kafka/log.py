@@ -168,8 +168,8 @@ class KafkaLog:
             for leaving in [reader.close() for reader in self._readers.values()]:
                 leaving.join(max(until - time.monotonic(), 0))
             self._readers.clear()
-            self._changelogs.close()
-            self._transactor.close()
+            for client in (self._changelogs, self._transactor, self._offsets, self._topics):
+                client.close()
 
     @property
     def consumer_statistics(self) -> dict[str, dict[str, Any]]:

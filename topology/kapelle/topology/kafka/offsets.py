@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from confluent_kafka import IsolationLevel, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
 
 from kapelle.topology.errors import CycleAborted
+from kapelle.topology.kafka.admin import Admin
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import translated
 from kapelle.topology.log import Place
@@ -15,9 +16,8 @@ class Offsets:
     """Asks the brokers for offsets, in one request to each."""
 
     def __init__(self, settings: KafkaSettings) -> None:
-        self._settings = settings
         self._timeout_s = settings.call_timeout_s
-        self._admin = AdminClient(settings.admin())
+        self._admin = Admin(settings)
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
         """The ends of the places, open transactions included."""
@@ -33,12 +33,15 @@ class Offsets:
             return self._asked(places, spec)
         except CycleAborted:
             # After an election this client goes on asking by the leader's old epoch: it does not look again by itself.
-            self._admin = AdminClient(self._settings.admin())
+            self._admin.close()
             raise
+
+    def close(self) -> None:
+        self._admin.close()
 
     def _asked(self, places: Sequence[Place], spec: OffsetSpec) -> dict[Place, int]:
         with translated("ask for offsets"):
-            found = self._admin.list_offsets(
+            found = self._admin.client.list_offsets(
                 {TopicPartition(*place): spec for place in places},
                 isolation_level=IsolationLevel.READ_UNCOMMITTED,
                 request_timeout=self._timeout_s,

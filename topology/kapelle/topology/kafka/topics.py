@@ -12,7 +12,6 @@ from typing import NamedTuple
 import msgspec
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, but not by name
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -23,8 +22,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, bu
 from kapelle.processors.streams import DAY_MS, Keep
 from kapelle.topology.build import Topic, Topology
 from kapelle.topology.errors import TopicsDiffer
+from kapelle.topology.kafka.admin import Admin
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.translate import made, translated
+from kapelle.topology.kafka.translate import translated
 
 TOMBSTONE_MS = 7 * DAY_MS  # how long a process may be away and still trust its tables (see restore.py)
 
@@ -94,7 +94,7 @@ class Topics:
         self._topology = topology
         self._settings = settings
         self._replication = replication  # -1: the broker's default
-        self._admin = made(AdminClient, settings.admin())
+        self._admin = Admin(settings)
 
     def plan(self) -> list[Change]:
         """The differences between what is needed and what is there. Empty: all is well."""
@@ -112,11 +112,11 @@ class Topics:
         if create:
             new = [NewTopic(c.topic, c.partitions, self._replication, config=dict(c.config)) for c in create]
             with translated("create topics"):
-                for future in self._admin.create_topics(new, request_timeout=timeout_s).values():
+                for future in self._admin.client.create_topics(new, request_timeout=timeout_s).values():
                     future.result()
         if configure:
             with translated("configure topics"):
-                for done in self._admin.incremental_alter_configs([_resource(c) for c in configure]).values():
+                for done in self._admin.client.incremental_alter_configs([_resource(c) for c in configure]).values():
                     done.result()
         return [c for c in plan if c.do not in MENDABLE]
 
@@ -145,7 +145,7 @@ class Topics:
 
     def _found(self, names: Sequence[str]) -> dict[str, Found]:
         with translated(f"list topics at {self._settings.bootstrap_servers}"):
-            there = self._admin.list_topics(timeout=self._settings.request_timeout_s).topics
+            there = self._admin.client.list_topics(timeout=self._settings.request_timeout_s).topics
         return {
             name: Found(len(there[name].partitions), min(len(p.replicas) for p in there[name].partitions.values()))
             for name in names
@@ -157,16 +157,19 @@ class Topics:
             return {}
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         with translated("describe topics"):
-            found = self._admin.describe_configs(resources, request_timeout=self._settings.request_timeout_s)
+            found = self._admin.client.describe_configs(resources, request_timeout=self._settings.request_timeout_s)
             return {r.name: {k: e.value or "" for k, e in future.result().items()} for r, future in found.items()}
 
     def identities(self, names: Sequence[str]) -> dict[str, str]:
         """The ids that the broker gave these topics when they were made."""
         with translated("describe topics"):
-            found = self._admin.describe_topics(
+            found = self._admin.client.describe_topics(
                 TopicCollection(list(names)), request_timeout=self._settings.call_timeout_s
             )
             return {name: str(future.result().topic_id) for name, future in found.items()}
+
+    def close(self) -> None:
+        self._admin.close()
 
 
 def _suffices(setting: str, found: str, wanted: str) -> bool:
