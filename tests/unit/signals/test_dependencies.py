@@ -157,6 +157,16 @@ def test_bypassing_lets_a_step_go_on_without_its_signals() -> None:
     assert used(run) == [("load", 0, 1), ("load", 1, 0)]
 
 
+def test_a_bypassed_step_that_reads_the_signal_fails_with_what_happened() -> None:
+    town = {"type": "STRING", "expression": "params.getFromSignalDependency('0', 'town')"}
+    run = begun(waiting(dependency("address"), params={"town": town}))
+
+    run.act("load", Action.BYPASS)
+
+    assert run.steps == {"load": StepStatus.INTERNALLY_FAILED}
+    assert "Expected the signal 'address', but the step goes on without it" in run.changes("load")[-1].reason
+
+
 def test_a_bypassed_step_does_not_wait_again_when_it_is_retried() -> None:
     retry = {"error_retry_limit": 1, "backoff": {"type": "FIXED_BACKOFF", "error_retry_backoff_in_secs": 1}}
     run = begun(waiting(dependency("a"), retry_policy=retry))

@@ -8,6 +8,7 @@ import msgspec
 from kapelle.processors.params.stored import Value, values_of
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.plan import Plan, StepPlan
+from kapelle.processors.runs.signalling import BYPASSED
 from kapelle.processors.runs.tables import RunRow, Runs
 from kapelle.processors.sel import Extension, ExtensionFailed, seeded
 from kapelle.processors.sel import Value as SelValue
@@ -127,6 +128,8 @@ class StepFacts(InstanceFacts):
         row = self._state.waits.get((key, self._attempt.step_id, index))
         if row is None or row.sequence is None:
             raise ExtensionFailed(f"Expected the step to have the signal of its dependency {index}, but it has not")
+        if row.sequence == BYPASSED:
+            raise ExtensionFailed(f"Expected the signal {row.name!r}, but the step goes on without it")
         return known_of(msgspec.json.decode(row.params), param, f"a parameter of the signal {row.name!r}")
 
     def _of_step(self, step_id: str, param: str) -> SelValue:
