@@ -35,6 +35,9 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
+GRAVITY: Final = list(LogLevel).index
+
+
 class Lines(logging.Formatter):
     """Formats records as single lines, whatever is in them."""
 
@@ -59,10 +62,16 @@ class Lines(logging.Formatter):
 
 @contextmanager
 def logged_to_stderr(form: LogFormat, level: LogLevel) -> Iterator[None]:
-    """Within this block the lines of all our loggers go to stderr, and nobody else's."""
+    """Within this block lines go to stderr in one form: ours, and of all other loggers warnings and errors."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines(form))
-    logger = logging.getLogger("kapelle")
+    others = max(level, LogLevel.WARNING, key=GRAVITY)
+    with _handled(logging.getLogger(), handler, others), _handled(logging.getLogger("kapelle"), handler, level):
+        yield
+
+
+@contextmanager
+def _handled(logger: logging.Logger, handler: logging.Handler, level: LogLevel) -> Iterator[None]:
     before = logger.handlers, logger.level, logger.propagate
     logger.handlers, logger.propagate = [handler], False
     logger.setLevel(level.value.upper())

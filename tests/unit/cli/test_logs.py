@@ -57,6 +57,17 @@ def test_an_error_goes_with_its_line() -> None:
     assert "ValueError: because" in json.loads(Lines(LogFormat.JSON).format(made))["error"]
 
 
+def test_warnings_of_others_have_the_same_form_and_all_else_of_them_is_left_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with logged_to_stderr(LogFormat.JSON, LogLevel.DEBUG):
+        logging.getLogger("asyncio").info("using a selector")
+        logging.getLogger("asyncio").warning("socket.send() raised exception.")
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["logger"] == "asyncio"
+
+
 def test_only_lines_that_are_grave_enough_come_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     with logged_to_stderr(LogFormat.PAIRS, LogLevel.WARNING):
         logging.getLogger("kapelle.member").info("shard counting-0 is folding")
