@@ -27,7 +27,8 @@ demo: $(READY) ## Run a workflow that fails, is retried and restarted; then surv
 test: lint types ## Run everything that must hold before a commit: lint, types, layers and all tests, on a real broker
 	$(call timed,broker,$(BIN)/python -m tests.support.broker prepare)
 	$(call timed,clients,$(BIN)/python -m tests.support.clients)
-	$(call timed,tests,$(BIN)/pytest --durations=15 --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder)
+	$(call timed,tests that others would disturb,$(BIN)/pytest -m alone)
+	$(call timed,tests,$(BIN)/pytest -m "not alone" --durations=15 --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder)
 
 lint: $(READY) ## Check style, formatting and the layers
 	$(call timed,ruff,$(BIN)/ruff check . && $(BIN)/ruff format --check .)

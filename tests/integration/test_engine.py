@@ -25,6 +25,7 @@ def rehearsed() -> list[str]:
     return Rehearsal(workload(SEED, INSTANCES, KILLS_S)).run()
 
 
+@pytest.mark.alone
 @pytest.mark.timeout(300)
 def test_workflows_end_as_they_must_while_all_processes_are_killed(own_broker: Broker) -> None:
     problems, proof = prove_on(own_broker, Plan(instances=INSTANCES, kills_s=KILLS_S, seed=SEED, verbose=False))

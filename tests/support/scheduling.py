@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-# Each keeps a fleet of processes busy and measures how long they stand still: two at once would measure each other.
+# Each keeps a fleet of processes busy: two at once would mostly wait for each other.
 PROOFS: Final = tuple(
     f"tests/integration/{name}.py"
     for name in (
