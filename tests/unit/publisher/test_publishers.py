@@ -14,7 +14,7 @@ from kapelle.processors.publisher.streams import (
     WORKFLOW_CHANGES,
     WORKFLOW_STATE,
 )
-from kapelle.processors.routes import SIGNAL_COMMANDS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.routes import RUN_EVENTS, SIGNAL_COMMANDS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import (
     Action,
@@ -203,6 +203,47 @@ def test_steps_of_an_instance_are_numbered_together() -> None:
     assert [one.sequence for one in changes] == list(range(1, len(changes) + 1))
     assert {one.step_id for one in changes} == {"one", "two"}
     assert engine.events(STEP_STATE, "etl/1/one")[-1].status is StepStatus.SUCCEEDED
+
+
+def test_a_change_of_a_step_says_in_each_field_what_its_event_says() -> None:
+    engine = Engine()
+    again = {"id": "load", "type": "Work", "retry_policy": {"error_retry_limit": 1}}
+    engine.push({"properties": {"owner": "ann"}, "workflow": {"id": "etl", "steps": [{"step": again}]}})
+    run = engine.start("etl")
+    engine.task(run, "load").begin()
+    engine.task(run, "load").fail("no such table")
+    engine.advance(3_600_000)
+    engine.task(run, "load").succeed()
+
+    events = [event for event in engine.events(RUN_EVENTS, "etl/1") if isinstance(event, c.StepChanged)]
+    changes = engine.events(STEP_CHANGES, "etl/1")
+    same = ("run_id", "step_id", "attempt", "iteration", "loop", "reason", "worker", "at_ms")
+    assert [[getattr(one, name) for name in same] for one in changes] == [
+        [getattr(one, name) for name in same] for one in events
+    ]
+    assert [(*one.passed, one.status) for one in changes] == [one.statuses for one in events]
+    assert {one.attempt for one in changes} == {1, 2}
+    assert any("no such table" in one.reason for one in changes)
+    assert any(one.worker for one in changes)
+
+
+def test_a_change_of_an_instance_says_in_each_field_what_its_creation_said() -> None:
+    engine = Engine()
+    engine.push(workflow())
+    engine.start("etl")
+    engine.start("etl", request_id="mine")
+
+    created = next(
+        one
+        for one in engine.events(WORKFLOW_EVENTS, "etl")
+        if isinstance(one, c.InstanceCreated) and one.request_id == "mine"
+    )
+    changes = [one for one in engine.events(INSTANCE_CHANGES, "etl") if one.instance_id == 2]
+    same = ("workflow_id", "instance_id", "run_id", "version", "author", "request_id", "correlation_id")
+    assert len(changes) == 3
+    for change in changes:
+        assert [getattr(change, name) for name in same] == [getattr(created, name) for name in same]
+        assert change.created_at_ms == created.at_ms
 
 
 def test_a_record_tells_where_the_event_stands_that_it_was_made_from() -> None:

@@ -1,6 +1,7 @@
 """What all publishers share: the number of a key's last record, and where the event stands that it is made from."""
 
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, Final
 
 import msgspec
 
@@ -21,18 +22,20 @@ class Numbered(Tables):
     numbers = table("numbers", key=tuple[str], row=Number)
 
 
-class Source(NamedTuple):
-    """The coordinates of an event in our history."""
-
-    topic: str
-    partition: int
-    offset: int
+PLACES_CACHED: Final = 4_096
 
 
-def source_of(message: Message[Any]) -> Source:
-    """Where a message stands. The id of one that was read from a topic is made of its coordinates."""
-    topic, partition, offset = message.id.rsplit("-", 2)
-    return Source(topic, int(partition), int(offset))
+def source_of(message: Message[Any]) -> tuple[str, int, int]:
+    """The topic, partition and offset of a message. The id of one that was read from a topic is made of them."""
+    place, _, offset = message.id.rpartition("-")
+    topic, partition = _place(place)
+    return topic, partition, int(offset)
+
+
+@lru_cache(maxsize=PLACES_CACHED)
+def _place(text: str) -> tuple[str, int]:
+    topic, _, partition = text.rpartition("-")
+    return topic, int(partition)
 
 
 def next_number(state: Numbered, key: str) -> int:

@@ -1,6 +1,6 @@
 """`publisher.steps`: the statuses of steps. What an attempt passes at once is one record, with all that it passed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from kapelle.processors.effects import Effect, Emit, Send
@@ -17,29 +17,27 @@ steps: Final = Processor(
 
 
 @steps.decides(c.StepChanged)
-def publish_step(message: Message[c.StepChanged], state: Numbered, _: int) -> Iterator[Effect]:
-    event, source = message.value, source_of(message)
+def publish_step(message: Message[c.StepChanged], state: Numbered, _: int) -> Iterable[Effect]:
+    event, statuses = message.value, message.value.statuses
     workflow_id, instance_id = ids_of(message.key)
+    # By position, in the order of the type: so many names take three times as long.
     change = c.StepStatusChange(
-        workflow_id=workflow_id,
-        instance_id=instance_id,
-        run_id=event.run_id,
-        step_id=event.step_id,
-        attempt=event.attempt,
-        iteration=event.iteration,
-        loop=event.loop,
-        sequence=next_number(state, message.key),
-        status=event.statuses[-1],
-        passed=event.statuses[:-1],
-        reason=event.reason,
-        worker=event.worker,
-        at_ms=event.at_ms,
-        source_topic=source.topic,
-        source_partition=source.partition,
-        source_offset=source.offset,
+        workflow_id,
+        instance_id,
+        event.run_id,
+        event.step_id,
+        event.attempt,
+        event.iteration,
+        next_number(state, message.key),
+        statuses[-1],
+        statuses[:-1],
+        event.reason,
+        event.at_ms,
+        *source_of(message),
+        event.loop,
+        event.worker,
     )
-    yield Emit(change)
-    yield Send(STEP_STATE, step_key(message.key, event.step_id), change)
+    return Emit(change), Send(STEP_STATE, step_key(message.key, event.step_id), change)
 
 
 @steps.applies(c.StepStatusChange)

@@ -124,7 +124,7 @@ def _published(
     verdict: Verdict,
     more: Mapping[str, Any] | None = None,
 ) -> Iterator[Effect]:
-    source, first = source_of(message), next_number(state, message.key)
+    (topic, partition, offset), first = source_of(message), next_number(state, message.key)
     for number, signal in enumerate(judged, first):
         fields: dict[str, Any] = {"reason": "", "strings": {}, "longs": {}} | dict(more or {})
         yield Emit(
@@ -135,9 +135,9 @@ def _published(
                 sequence=number,
                 verdict=verdict,
                 at_ms=message.value.at_ms,
-                source_topic=source.topic,
-                source_partition=source.partition,
-                source_offset=source.offset,
+                source_topic=topic,
+                source_partition=partition,
+                source_offset=offset,
                 **fields,
             )
         )

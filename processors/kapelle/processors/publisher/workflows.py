@@ -125,7 +125,7 @@ def workflow_published(message: Message[c.WorkflowChange], state: Workflows) -> 
 
 
 def _change(message: Message[Any], said: Said, sequence: int) -> c.WorkflowChange:
-    event, after, source = message.value, said.after, source_of(message)
+    event, after, (topic, partition, offset) = message.value, said.after, source_of(message)
     return c.WorkflowChange(
         workflow_id=message.key,
         sequence=sequence,
@@ -145,7 +145,7 @@ def _change(message: Message[Any], said: Said, sequence: int) -> c.WorkflowChang
         tags=after.tags,
         is_deleted=after.is_deleted,
         at_ms=event.at_ms,
-        source_topic=source.topic,
-        source_partition=source.partition,
-        source_offset=source.offset,
+        source_topic=topic,
+        source_partition=partition,
+        source_offset=offset,
     )
