@@ -57,7 +57,7 @@ def test_instances_are_found_and_counted(shell: Shell) -> None:
 def test_a_matrix_has_a_line_for_each_instance(shell: Shell) -> None:
     lines = shell.kapelle("run", "matrix", "etl", "-n", "3").splitlines()
 
-    assert lines[0].split() == ["INSTANCE", "RUN", "STATUS", "LOAD", "CHECK"]
+    assert lines[0].split() == ["INSTANCE", "RUN", "STATUS", "load", "check"]
     assert [line.split()[0] for line in lines[1:]] == ["12", "11", "10"]
     assert lines[1].split()[2:] == ["SUCCEEDED"] * 3
 

@@ -68,15 +68,19 @@ def test_steps_of_a_loop_tell_their_round(place: Place) -> None:
 
 
 def test_a_definition_is_shown_as_it_can_be_pushed_again(place: Place) -> None:
-    name = place.push(step("first"))
+    share = {"type": "DOUBLE", "value": 0.25}
+    body = json.dumps(definition(place.push(), step("first", params={"share": share})))
+    name = json.loads(body)["workflow"]["id"]
+    kapelle(place, "workflow", "push", "-", given=body.replace("0.25", "0.1000000000000000055"))
     place.push(step("second"), workflow_id=name)
 
-    first = kapelle(place, "workflow", "show", name, "1").stdout
+    first = kapelle(place, "workflow", "show", name, "2").stdout
     again = kapelle(place, "workflow", "push", "-", given=first)
     whole = json.loads(kapelle(place, "workflow", "show", name, "-o", "json").stdout)
 
-    assert again.stdout == f"{name} version 3\n"
-    assert whole["metadata"]["workflow_version_id"] == 3
+    assert "0.1000000000000000055" in first
+    assert again.stdout == f"{name} version 4\n"
+    assert whole["metadata"]["workflow_version_id"] == 4
     assert whole["workflow"]["steps"][0]["step"]["id"] == "first"
     kapelle(place, "workflow", "show", name, "9", code=3)
 
