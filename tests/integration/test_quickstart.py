@@ -3,14 +3,12 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import httpx
 import pytest
 
 from tests.tidy.files import REPOSITORY
@@ -30,13 +28,11 @@ class Terminal:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = DEFAULT_URL
         self.left: list[subprocess.Popen[bytes]] = []
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("KAPELLE_", "PYTHON"))}
         path = f"{folder / 'kapelle-env' / 'bin'}{os.pathsep}{kept['PATH']}"
-        self.environment = {**kept, "PATH": path, "KAPELLE_URL": self.url, "NO_COLOR": "1"}
+        self.environment = {**kept, "PATH": path, "NO_COLOR": "1"}
 
     def run(self, command: str) -> str:
         """What a command says, data and remarks, as a terminal shows them."""
@@ -53,23 +49,22 @@ class Terminal:
         return done.stdout
 
     def leave_running(self, command: str) -> None:
-        """Start a server or a worker in a terminal of its own."""
-        words = command.split() + (["--port", str(self.port)] if command.startswith("kapelle dev") else [])
+        """Start a server or a worker in a terminal of its own. The server takes any port that is free."""
+        words = command.split() + (["--port", "0"] if command.startswith("kapelle dev") else [])
         words[0] = str(self.folder / "kapelle-env" / "bin" / words[0])
-        with (self.folder / f"{len(self.left)}.log").open("wb") as log:
+        said = self.folder / f"{len(self.left)}.log"
+        with said.open("wb") as log:
             self.left.append(subprocess.Popen(words, cwd=self.folder, env=self.environment, stdout=log, stderr=log))
         if "dev" in words:
-            self._wait_until_healthy()
+            self.url = self.environment["KAPELLE_URL"] = self._told_url(said)
 
-    def _wait_until_healthy(self) -> None:
+    def _told_url(self, said: Path) -> str:
+        """Where the server is: it says so when it is ready."""
         deadline = time.monotonic() + COMMAND_S_MAX
-        while time.monotonic() < deadline:
-            try:
-                if httpx.get(f"{self.url}/health").status_code == 200:
-                    return
-            except httpx.HTTPError:
-                time.sleep(0.05)
-        raise AssertionError((self.folder / "0.log").read_text())
+        while not (found := re.search(r"^(http://\S+)\n", said.read_text(), re.MULTILINE)):
+            assert time.monotonic() < deadline, said.read_text()
+            time.sleep(0.05)
+        return found.group(1)
 
     def ctrl_c(self) -> list[int]:
         """End what was left running, the last first, and tell how each ended."""

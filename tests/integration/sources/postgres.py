@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import tempfile
 import time
 from pathlib import Path
@@ -14,6 +13,7 @@ import psycopg
 
 from tests.support.commands import run
 from tests.support.processes import LeashedProcess
+from tests.support.settings import free_ports
 
 READY_S = 60.0
 USER = "postgres"
@@ -25,9 +25,7 @@ class Postgres:
     def __init__(self) -> None:
         self._binaries = installed()
         self._directory = Path(tempfile.mkdtemp(prefix="kapelle-postgres-"))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
+        self.port = free_ports().client  # none that an outgoing connection gets while the files are made
         self.dsn = f"postgresql://{USER}@127.0.0.1:{self.port}/postgres"
 
     def __enter__(self) -> Self:
