@@ -142,10 +142,11 @@ def test_a_killed_worker_loses_its_lease_and_another_does_the_work(world: World,
 
 
 def test_a_worker_that_comes_back_too_late_is_refused(world: World, marks: Path) -> None:
-    world.push(step("first-is-slow", seconds=1.0, lease_seconds=LEASE_S))
+    world.push(step("first-is-slow", seconds=60.0, lease_seconds=LEASE_S))
     (instance,) = world.start()
     with Program(world, marks, "first") as first:
         marked(marks, f"begun-{instance}-1-first")
+        world.await_passed(instance, StepStatus.RUNNING)  # else it may be stopped before its word has left it
         first.signal(signal.SIGSTOP)
         with Program(world, marks, "second"):
             world.await_passed(instance, StepStatus.RUNNING, attempt=2)
