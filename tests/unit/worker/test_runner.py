@@ -65,6 +65,17 @@ class Flaky(EngineTransport):
         return answers
 
 
+class Drained(EngineTransport):
+    """Tells when the runner takes nothing more: what it has asked for before that may still come."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self.is_drained = threading.Event()
+
+    def drain(self) -> None:
+        self.is_drained.set()
+
+
 class Closed(EngineTransport):
     """An engine that does not let the worker in."""
 
@@ -162,10 +173,11 @@ def test_a_drain_lets_steps_finish_and_takes_nothing_new() -> None:
     def load() -> None:
         gate.pass_through()
 
-    transport = EngineTransport(engine)
+    transport = Drained(engine)
     runner = worker.start(transport, WorkerSettings(concurrency=1))
     gate.wait()
     runner.drain()
+    assert transport.is_drained.wait(ENOUGH_S)
     with transport.turn:
         second = engine.start("etl")
     gate.open.set()
