@@ -21,9 +21,9 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from kapelle.api.wording import no_json, sentence
 from kapelle.schemas import RecordTooLarge, SchemaError
 from kapelle.schemas.contracts import Refusal
+from kapelle.sources.wording import no_json, sentence
 from kapelle.topology.errors import FoldError
 from kapelle.topology.journal import JournalError
 from kapelle.views import BadCursor, ViewFailed
@@ -131,7 +131,7 @@ def _of_validation(error: RequestValidationError, content_type: str | None) -> P
     unread = no_json(error.errors(), content_type)
     if unread is not None:
         return BadRequest(unread)
-    errors = [sentence(one) for one in error.errors()]
+    errors = [f"{'.'.join(str(part) for part in one['loc'])}: {sentence(one)}" for one in error.errors()]
     count = len(errors)
     return BadRequest(f"Expected a request as documented, but found {count} problem{'s' * (count != 1)}", errors)
 

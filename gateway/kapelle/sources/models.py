@@ -27,6 +27,7 @@ from kapelle.processors.intake.forms import PARAMS_MAX
 from kapelle.processors.signals.bounds import LONG_MAX, LONG_MIN, NAME_CHARS_MAX
 from kapelle.sources.errors import BadSources
 from kapelle.sources.paths import NOTHING, Path
+from kapelle.sources.wording import sentence
 
 SOURCES_MAX: Final = 1_000
 CHOICES_MAX: Final = 100
@@ -212,9 +213,7 @@ def read_sources(text: str | bytes) -> SourcesFile:
 
 def problems_of(error: ValidationError) -> list[str]:
     """All that is wrong with a file, each with its place. What was found is left out: it may be a secret."""
-    return [_told(one["loc"], one["msg"]) for one in error.errors()]
-
-
-def _told(where: tuple[str | int, ...], what: str) -> str:
-    at = ".".join(str(part) for part in where) or "the file"
-    return f"{at}: {what.removeprefix('Value error, ')}"
+    return [
+        f"{'.'.join(str(part) for part in one['loc']) or 'the file'}: {sentence(one, is_secret=True)}"
+        for one in error.errors()
+    ]

@@ -84,7 +84,7 @@ TABLE: list[tuple[str, str, dict[str, Any], int, str]] = [
         START,
         {"json": {"request_id": ""}},
         400,
-        'body.request_id: Expected text of 1 characters or more, but found ""',
+        'body.request_id: Expected text of at least 1 characters, but found ""',
     ),
     ("POST", START, {"json": {"request_id": 7}}, 400, "body.request_id: Expected text, but found 7"),
     (

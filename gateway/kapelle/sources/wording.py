@@ -1,4 +1,4 @@
-"""What is wrong with the members of a request, in the words of all our messages: what was expected, what was found."""
+"""What is wrong with the members of a request or a file, in the words of all our messages: what was expected."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -9,10 +9,12 @@ from kapelle.processors.definitions.problems import shown
 
 # By the name that pydantic has for what is wrong; the braces are its own details.
 EXPECTED: Final = {
+    "extra_forbidden": "no such member",
     "missing": "a value, which is required",
     "string_type": "text",
-    "string_too_short": "text of {min_length} characters or more",
+    "string_too_short": "text of at least {min_length} characters",
     "string_too_long": "text of at most {max_length} characters",
+    "string_pattern_mismatch": "text that matches {pattern}",
     "int_type": "an integer",
     "int_parsing": "an integer",
     "int_parsing_size": "an integer of 64 bits",
@@ -33,17 +35,13 @@ OUR_OWN: Final = "value_error"  # a check of ours, which has said all
 PREFIX: Final = "Value error, "
 
 
-def sentence(error: Mapping[str, Any]) -> str:
-    """One thing to mend, with its path."""
-    path = ".".join(str(part) for part in error["loc"])
-    kind, found = error["type"], error.get("input")
-    if kind == "extra_forbidden":
-        return f"{path}: Expected no such member, but found {_shown(found)}"
-    if kind == "missing":
-        return f"{path}: Expected {EXPECTED[kind]}, but found nothing"
+def sentence(error: Mapping[str, Any], *, is_secret: bool = False) -> str:
+    """One thing to mend. What was found is left out where it may be a secret."""
+    kind = error["type"]
     if kind == OUR_OWN or kind not in EXPECTED:
-        return f"{path}: {error['msg'].removeprefix(PREFIX)}"
-    return f"{path}: Expected {EXPECTED[kind].format(**error.get('ctx', {}))}, but found {_shown(found)}"
+        return str(error["msg"]).removeprefix(PREFIX)
+    found = "nothing" if kind == "missing" else "something else" if is_secret else _shown(error.get("input"))
+    return f"Expected {EXPECTED[kind].format(**error.get('ctx', {}))}, but found {found}"
 
 
 def no_json(errors: Sequence[Mapping[str, Any]], content_type: str | None) -> str | None:
