@@ -71,7 +71,8 @@ def made_topics(broker: Broker) -> tuple[Topology, KafkaSettings]:
 def on_kafka(broker: Broker) -> Iterator[tuple[KafkaJournal, Topology, Producer]]:
     shape, kafka = made_topics(broker)
     journal = KafkaJournal(shape, kafka)
-    yield journal, shape, Producer({"bootstrap.servers": broker.bootstrap_servers})
+    with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+        yield journal, shape, producer
     journal.close()
 
 

@@ -1,6 +1,10 @@
 """Calls with a limit: their results and errors come back, and one that is stuck does not keep anybody."""
 
+import gc
 import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -8,6 +12,20 @@ from kapelle.topology.kafka.bounded import BoundedCalls
 
 LONG_S = 30.0
 SHORT_S = 0.01
+
+
+class Held:
+    """Stands for the producer that is called."""
+
+    def fail(self) -> None:
+        raise ZeroDivisionError
+
+
+@pytest.fixture
+def _no_collector() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def test_a_call_is_made_in_a_thread_of_its_own() -> None:
@@ -28,6 +46,20 @@ def test_what_a_call_raises_is_raised_here() -> None:
     with pytest.raises(ZeroDivisionError):
         calls.call(lambda: 1 / 0, LONG_S)
 
+    calls.close()
+
+
+@pytest.mark.usefixtures("_no_collector")
+def test_a_call_that_failed_keeps_nothing_once_its_error_is_forgotten() -> None:
+    calls, held = BoundedCalls(), Held()
+    gone = weakref.ref(held)
+
+    with suppress(ZeroDivisionError):
+        calls.call(held.fail, LONG_S)
+    del held
+    calls.call(lambda: None, LONG_S)  # the thread has gone on
+
+    assert gone() is None
     calls.close()
 
 

@@ -25,7 +25,10 @@ class BoundedCalls:
         """What the function raises, or `TimeoutError`."""
         answer: Future[None] = Future()
         self._jobs.put((function, answer))
-        answer.result(timeout_s)
+        try:
+            answer.result(timeout_s)
+        finally:
+            del answer  # it holds the error, which holds this frame: a circle that would keep the producer alive
 
     def close(self) -> None:
         self._jobs.put(None)
