@@ -24,6 +24,7 @@ from tests.support.broker import Broker
 
 pytestmark = pytest.mark.timeout(280)
 
+SESSION_MS = 2_000  # so long after a kill nobody has the partitions
 ENDED = {"COMPLETE", "FAIL", "ABORT"}
 
 
@@ -40,6 +41,7 @@ def prefix_of(place: Place) -> str:
 
 def relay(broker: Broker, place: Place, topic: str, log: Path, *more: str) -> Command:
     where = ["--bootstrap-servers", broker.bootstrap_servers, "--prefix", prefix_of(place), "--partitions", "2"]
+    where += ["--session-timeout-ms", str(SESSION_MS)]
     return Command(["openlineage", "run", "--topic", topic, *where, *more], log)
 
 

@@ -42,9 +42,8 @@ def write(file: Path, *sources: dict[str, Any], **more: Any) -> None:
 
 
 def relay(world: World, file: Path, *more: str, name: str = "one") -> Command:
-    return world.command(
-        *("sources", "run", "--file", str(file), "-X", "consumer.heartbeat.interval.ms=500", *more), name=name
-    )
+    words = ("sources", "run", "--file", str(file), "--session-timeout-ms", "2000")
+    return world.command(*words, *more, name=name)
 
 
 def served(running: Command) -> str:

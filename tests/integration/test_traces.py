@@ -26,6 +26,7 @@ from tests.support.broker import Broker
 pytestmark = pytest.mark.timeout(280)
 
 OUTSIDE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+SESSION_MS = 2_000  # so long after a kill nobody has the partitions
 NAMES = ("signal", "trigger", "queue", "run", "step")
 
 
@@ -108,6 +109,7 @@ def prefix_of(place: Place) -> str:
 
 def relay(broker: Broker, place: Place, collector: Collector, log: Path, *more: str) -> Command:
     where = ["--bootstrap-servers", broker.bootstrap_servers, "--prefix", prefix_of(place), "--partitions", "2"]
+    where += ["--session-timeout-ms", str(SESSION_MS)]
     return Command(["traces", "run", "--endpoint", collector.endpoint, *where, *more], log)
 
 

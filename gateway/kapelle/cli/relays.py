@@ -6,10 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from kapelle.cli import metrics
 from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
 from kapelle.cli.options import Target
-from kapelle.cli.processors import mending
+from kapelle.cli.processors import SESSION_TIMEOUT_MS, mending
 from kapelle.cli.reach import reaching
 from kapelle.cli.reporting import FILE_S, Every
 from kapelle.cli.stopping import Stopping, stopping
@@ -27,9 +29,16 @@ class Relaying(NamedTuple):
 
 
 @contextmanager
-def relaying(target: Target, *, port: int | None, form: LogFormat, level: LogLevel) -> Iterator[Relaying]:
+def relaying(
+    target: Target,
+    *,
+    port: int | None,
+    form: LogFormat,
+    level: LogLevel,
+    session_timeout_ms: int = SESSION_TIMEOUT_MS,
+) -> Iterator[Relaying]:
     """A relay runs within this block; what goes wrong with Kafka is told as commands tell it."""
-    kafka = target.kafka()
+    kafka = msgspec.structs.replace(target.kafka(), session_timeout_ms=session_timeout_ms)
     with (
         logged_to_stderr(form, level),
         stopping() as heard,

@@ -13,7 +13,14 @@ from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.logs import LogFormat, LogLevel
 from kapelle.cli.openlineage import Begin
 from kapelle.cli.options import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
-from kapelle.cli.processors import LogFormatOption, LogLevelOption, MetricsFile, MetricsPort
+from kapelle.cli.processors import (
+    SESSION_TIMEOUT_MS,
+    LogFormatOption,
+    LogLevelOption,
+    MetricsFile,
+    MetricsPort,
+    SessionTimeout,
+)
 from kapelle.cli.relays import measured, relaying
 
 ENDPOINT = "http://127.0.0.1:4318"
@@ -48,6 +55,7 @@ def run(
     config: Config = None,
     extra: Extra = None,
     timeout_s: Timeout = TIMEOUT_S,
+    session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
     metrics_port: MetricsPort = None,
     metrics_file: MetricsFile = None,
     log_format: LogFormatOption = LogFormat.PAIRS,
@@ -75,7 +83,13 @@ def run(
         timeout_s=timeout_s,
     )
     with (
-        relaying(target, port=metrics_port, form=log_format, level=log_level) as (kafka, heard, server),
+        relaying(
+            target,
+            port=metrics_port,
+            form=log_format,
+            level=log_level,
+            session_timeout_ms=session_timeout_ms,
+        ) as (kafka, heard, server),
         _explained(),
         ExitStack() as opened,
     ):

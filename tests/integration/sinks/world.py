@@ -30,6 +30,7 @@ from tests.support.broker import Broker
 
 ENOUGH_S = 120.0
 PARTITIONS = 2
+SESSION_MS = 2_000
 SECRET = "the-secret-of-the-receiver"  # noqa: S105 - of a test
 TOPIC = INSTANCE_CHANGES.name
 Answer = tuple[int, dict[str, str]]
@@ -151,7 +152,7 @@ class World:
     def run(self, *more: str, name: str = "one") -> Command:
         """The sinks of the file, as a process. Its groups forget those who were killed soon."""
         where = ["--bootstrap-servers", self.place.broker.bootstrap_servers, "--prefix", self.prefix]
-        where += ["--partitions", str(PARTITIONS), "--timeout", "60", "-X", "consumer.heartbeat.interval.ms=500"]
+        where += ["--partitions", str(PARTITIONS), "--timeout", "60", "--session-timeout-ms", str(SESSION_MS)]
         return Command(["sinks", "run", "--file", str(self.file), *where, *more], self.directory / f"{name}.log")
 
     def until(self, condition: Callable[[], Any], what: str) -> None:
