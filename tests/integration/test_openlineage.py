@@ -116,7 +116,8 @@ def test_runs_steps_and_signals_are_told_through_kills(broker: Broker, place: Pl
 def test_events_that_kafka_does_not_acknowledge_count_as_not_told(broker: Broker) -> None:
     topic = f"lineage-{uuid.uuid4().hex[:8]}"
     broker.create_topic(topic, partitions=1)
-    emitter = Emitter(KafkaSettings(bootstrap_servers=broker.bootstrap_servers), topic)
+    impatient = {"producer.topic.metadata.propagation.max.ms": 500}  # with a topic that is gone
+    emitter = Emitter(KafkaSettings(bootstrap_servers=broker.bootstrap_servers, extra=impatient), topic)
     event = Telling("shop").event(Attempt("etl", 1, 1), RunState.START, 1_794_823_200_000)
     emitter.emit_all([event])
     admin = broker.admin()
