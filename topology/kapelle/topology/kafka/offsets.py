@@ -23,14 +23,23 @@ class Offsets:
         """The ends of the places, open transactions included."""
         return self._ask(places, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
+    def stable_ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        """The ends of what is committed."""
+        return self._ask(places, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
+
     def beginnings(self, places: Sequence[Place]) -> dict[Place, int]:
         return self._ask(places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
-    def _ask(self, places: Sequence[Place], spec: OffsetSpec) -> dict[Place, int]:
+    def _ask(
+        self,
+        places: Sequence[Place],
+        spec: OffsetSpec,
+        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[Place, int]:
         if not places:
             return {}
         try:
-            return self._asked(places, spec)
+            return self._asked(places, spec, isolation)
         except CycleAborted:
             # After an election this client goes on asking by the leader's old epoch: it does not look again by itself.
             self._admin.close()
@@ -39,11 +48,11 @@ class Offsets:
     def close(self) -> None:
         self._admin.close()
 
-    def _asked(self, places: Sequence[Place], spec: OffsetSpec) -> dict[Place, int]:
+    def _asked(self, places: Sequence[Place], spec: OffsetSpec, isolation: IsolationLevel) -> dict[Place, int]:
         with translated("ask for offsets"):
             found = self._admin.client.list_offsets(
                 {TopicPartition(*place): spec for place in places},
-                isolation_level=IsolationLevel.READ_UNCOMMITTED,
+                isolation_level=isolation,
                 request_timeout=self._timeout_s,
             )
             return {Place(tp.topic, tp.partition): future.result().offset for tp, future in found.items()}

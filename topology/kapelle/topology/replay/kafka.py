@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kapelle.schemas import Framing
 from kapelle.topology.build import Topology
@@ -62,7 +61,7 @@ class CommittedReader:
         while self.position < end:
             before = self.position
             with at_rest():
-                records = [r for m in self._consumed() if (r := self._record(m)) is not None and r.offset < end]
+                records = self._records(end)
             if self.position > before:
                 until = time.monotonic() + STUCK_S
             elif time.monotonic() > until:
@@ -77,6 +76,21 @@ class CommittedReader:
     def close(self) -> None:
         self._consumer.close()
 
+    def _records(self, end: int) -> list[LogRecord]:
+        """What is there now of the records before this offset. What came with them moves the position all the same."""
+        found: list[LogRecord] = []
+        for message in self._consumed():
+            error = message.error()
+            if error is not None:
+                self._event(message, error)
+                continue
+            offset = message.offset() or 0
+            self.position = offset + 1
+            if offset < end:
+                headers: Any = message.headers()
+                found.append(LogRecord(offset, message.timestamp()[1], message.key(), message.value(), headers))
+        return found
+
     def _consumed(self) -> list[Message]:
         try:
             # One record is waited for; what came with it is taken along without a wait.
@@ -85,20 +99,14 @@ class CommittedReader:
         except KafkaException as error:
             raise CycleAborted(f"read {self._place}: {error}") from error
 
-    def _record(self, message: Message) -> LogRecord | None:
-        error = message.error()
-        offset = message.offset() or 0
-        if error is None:
-            self.position = offset + 1
-            headers: Any = message.headers()
-            return LogRecord(offset, message.timestamp()[1], message.key(), message.value(), headers)
+    def _event(self, message: Message, error: KafkaError) -> None:
+        """An end tells how far the markers of transactions reach. What is left librdkafka mends by itself."""
         if error.code() == KafkaError._PARTITION_EOF:
-            self.position = max(self.position, offset)
+            self.position = max(self.position, message.offset() or 0)
         elif error.code() in REFUSED or error.fatal():
             raise BrokerRefused(f"The broker refused to read {self._place}: {error.str()}")
         elif error.code() in MISSING:
             raise CycleAborted(f"{self._place} is not there: {error.str()}")
-        return None
 
 
 class PatientOffsets:
@@ -117,17 +125,7 @@ class PatientOffsets:
 
     def stable_ends(self, places: Sequence[Place]) -> dict[Place, int]:
         """The ends of what is committed."""
-        return self._asked(lambda: self._stable(places))
-
-    def _stable(self, places: Sequence[Place]) -> dict[Place, int]:
-        admin = made(AdminClient, self._settings.admin())
-        with translated("ask for offsets"):
-            found = admin.list_offsets(
-                {TopicPartition(*place): OffsetSpec.latest() for place in places},  # type: ignore[no-untyped-call]
-                isolation_level=IsolationLevel.READ_COMMITTED,
-                request_timeout=self._settings.call_timeout_s,
-            )
-            return {Place(tp.topic, tp.partition): future.result().offset for tp, future in found.items()}
+        return self._asked(lambda: self._offsets.stable_ends(places))
 
     def _asked(self, ask: Callable[[], dict[Place, int]]) -> dict[Place, int]:
         until = time.monotonic() + self._settings.request_timeout_s
