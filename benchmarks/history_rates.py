@@ -86,7 +86,7 @@ class Reading:
                         end = history.ends([fold.place])[fold.place]
                         for records in history.read(fold.place, 0, end):
                             fold.take(records)
-                        fold.write()
+                        fold.settle()
                         count += fold.events
         return count
 

@@ -48,5 +48,5 @@ def _folded(side: Side, shard: ShardName, decode: Decode, tell: Tell) -> Folding
     fold = Folding(history.topology, shard, decode=decode, store=store)
     for _ in moment.fold(fold, history, shard):
         tell(fold)
-    fold.write()
+    fold.settle()
     return fold

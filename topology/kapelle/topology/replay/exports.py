@@ -105,7 +105,7 @@ def folded_facts(
             fold = Folding(history.topology, (name, partition), decode=decode, store=store or MemoryStore())
             for _ in moment.fold(fold, history, (name, partition)):
                 tell(fold)
-            fold.write()
+            fold.settle()
             yield ShardFacts(
                 processor=name,
                 stream=processor.events.name,

@@ -1,14 +1,15 @@
 """Folding history into tables without deciding: what `apply` makes of the events, and nothing else.
 
-    fold = Folding(topology, ("workflows", 3), history=history, store=store)
+    fold = Folding(topology, ("workflows", 3), decode=decoder(history), store=store)
     fold.take(records)          # any number of times
+    fold.settle()
     fold.state.fingerprint()
 
 The tables are those that a member would have: the same coders, the same floors, the same timers. Changes are written to
 the store now and then, so that a long history takes no more memory than a short one.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from kapelle.processors.messages import Message
@@ -22,9 +23,12 @@ from kapelle.topology.journal.reading import Decoder
 from kapelle.topology.log import Headers
 from kapelle.topology.replay.errors import ApplyFailedAgain, HistoryUnreadable
 from kapelle.topology.replay.history import History, event_place
+from kapelle.topology.replay.keeping import Kept
 from kapelle.topology.tables import Batch, ShardMeta, ShardState, Store
+from kapelle.topology.tables.errors import BadKey, BadRow, RowTooLarge
 
-OVERLAY_BYTES_MAX: Final = 16 * 1024 * 1024  # then the changes are written to the store
+KEPT_ROWS_MAX: Final = 65_536  # then those that have changed are written to the store
+KEPT_BYTES_MAX: Final = 16 * 1024 * 1024  # of the events that they are made of, and of the rows that were read for them
 LOOK_EVERY: Final = 1_000  # events between two looks at how much they are
 SWEEP_ROWS_MAX: Final = 100_000
 RECORD_BYTES_MAX: Final = 64 * 1024 * 1024  # whatever was once taken is read
@@ -42,7 +46,7 @@ def decoder(history: History) -> Decode:
 
 
 class Folding:
-    """The tables of one shard, as far as its history was folded."""
+    """The tables of one shard, as far as its history was folded. The store must have nothing of it at first."""
 
     def __init__(self, topology: Topology, shard: ShardName, *, decode: Decode, store: Store) -> None:
         self.shard = shard
@@ -54,54 +58,78 @@ class Folding:
         self.at_ms = 0  # when the last event was written
         self._decode = decode
         self._store = store
+        self._is_stored = False
+        self._kept: Kept[Any] = Kept(self.processor.tables, self.state.writer)
+        self._kept_bytes = 0  # of events whose changes are not written yet
 
-    def take(self, records: Iterable[LogRecord]) -> None:
+    def take(self, records: Sequence[LogRecord]) -> None:
         """Fold these records, which must follow those before them."""
-        appliers, writer, decode = self.processor.appliers, self.state.writer, self._decode
-        record: LogRecord | None = None
-        with at_rest():
-            for record in records:
-                self.events += 1
-                try:
-                    value = decode(record.value or b"")
-                    key = (record.key or b"").decode()
-                except (SchemaError, UnicodeDecodeError) as error:
-                    raise HistoryUnreadable(self.place, record.offset, str(error)) from error
-                apply = appliers.get(type(value))
-                if apply is None:
-                    wrong = f"{type(value).__name__} is no event of {self.processor.name}"
-                    raise HistoryUnreadable(self.place, record.offset, wrong)
-                try:
-                    apply(Message(key, value, *_origin(record.headers)), writer)
-                except Exception as error:
-                    raise ApplyFailedAgain(self.place, record.offset, error) from error
-                if self.events % LOOK_EVERY == 0 and self.state.size_bytes > OVERLAY_BYTES_MAX:
-                    self.write()
-        if record is not None:
-            self.position, self.at_ms = record.offset + 1, record.at_ms
+        for start in range(0, len(records), LOOK_EVERY):
+            some = records[start : start + LOOK_EVERY]
+            with at_rest():
+                self._fold(some)
+            self.position, self.at_ms = some[-1].offset + 1, some[-1].at_ms
+            self.events += len(some)
+            self._kept_bytes += sum([len(record.value or b"") for record in some])
+            if self._kept.rows > KEPT_ROWS_MAX or self._kept_bytes + self._kept.found_bytes > KEPT_BYTES_MAX:
+                self.write()
+
+    def _fold(self, records: Sequence[LogRecord]) -> None:
+        appliers, writer, decode = self.processor.appliers, self._kept.writer, self._decode
+        for record in records:
+            try:
+                value = decode(record.value or b"")
+                key = (record.key or b"").decode()
+            except (SchemaError, UnicodeDecodeError) as error:
+                raise HistoryUnreadable(self.place, record.offset, str(error)) from error
+            apply = appliers.get(type(value))
+            if apply is None:
+                wrong = f"{type(value).__name__} is no event of {self.processor.name}"
+                raise HistoryUnreadable(self.place, record.offset, wrong)
+            try:
+                apply(Message(key, value, *_origin(record.headers)), writer)
+            except Exception as error:
+                raise ApplyFailedAgain(self.place, record.offset, error) from error
 
     def step(self, record: LogRecord) -> list[tuple[bytes, bytes | None]]:
         """Fold one record. Returns the rows that it changed, with the keys that they have in the changelog."""
+        self.write()
         self.take((record,))
+        self.settle()
         changed = self.state.changes()
         self.write()
         return changed
 
+    def settle(self) -> None:
+        """Let the tables show all that was folded. Whoever looks at them calls this first."""
+        try:
+            self._kept.settle()
+        except (BadRow, BadKey, RowTooLarge) as error:  # by one of the events since the last time
+            raise ApplyFailedAgain(self.place, self.position - 1, error) from error
+
     def write(self) -> None:
         """Write the changes to the store, and delete what tables have dropped by the bucket."""
+        self.settle()
         self.state.sweep(SWEEP_ROWS_MAX)
         if self.state.changed:
             batch = Batch()
             self.state.stage(batch, _NOTHING)
             self._store.write(batch)
-        self.state.clear()
+            self._is_stored = True
+        self._forget()
 
     def wipe(self) -> None:
-        """Delete the tables from the store."""
-        batch = Batch()
+        """Forget the tables, and delete from the store what was written of them."""
+        self._forget()
+        if self._is_stored:
+            batch = Batch()
+            self.state.wipe(batch)
+            self._store.write(batch)
+
+    def _forget(self) -> None:
         self.state.clear()
-        self.state.wipe(batch)
-        self._store.write(batch)
+        self._kept.clear()
+        self._kept_bytes = 0
 
 
 def _origin(headers: Headers | None) -> tuple[str, str | None]:

@@ -68,7 +68,7 @@ def folded(
         fold = Folding(history.topology, shard, decode=decode, store=store)
         for _ in moment.fold(fold, history, shard):
             yield fold, False
-        fold.write()
+        fold.settle()
         yield fold, True
         fold.wipe()
 

@@ -135,7 +135,7 @@ class Verifying:
             tell(self.fold.events)
         suspects: Rows = {}
         for _ in range(ROUNDS_MAX):
-            self.fold.write()
+            self.fold.settle()
             for records in changelog.read(changelog.end()):
                 self.live.take(records)
             later = [record for records in history.read(history.end()) for record in records]
