@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kapelle.processors.routes import RUN_COMMANDS, TASKS, WORKFLOW_COMMANDS, run_key
 from kapelle.schemas import contracts as c
-from kapelle.topology.journal import KafkaJournal
+from kapelle.topology.journal import Entry, KafkaJournal
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.page import topology
@@ -86,7 +86,7 @@ def rows_of(journal: KafkaJournal, directory: Path | None) -> dict[str, list[tup
 def history_of(journal: KafkaJournal) -> dict[str, list[tuple[object, ...]]]:
     """The same, by folding the history one partition after the other, without a view."""
     ends, follower = ends_of(journal), journal.follow(FOLLOWED, {})
-    entries = []
+    entries: list[Entry] = []
 
     def is_read() -> bool:
         entries.extend(follower.take(1_000, 0.25))

@@ -33,7 +33,7 @@ class HeldFollower:
     def positions(self) -> Mapping[Point, int]:
         return self._inner.positions
 
-    def take(self, records_max: int, wait_s: float) -> list[Entry]:
+    def take(self, records_max: int, wait_s: float) -> Sequence[Entry]:
         entries = self._inner.take(records_max, wait_s)
         while not self._journal.open.wait(0.02) and not self._closed.is_set():
             pass

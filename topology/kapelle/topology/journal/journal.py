@@ -14,7 +14,9 @@ Laws, which one suite of tests holds for every journal:
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+import msgspec
 
 from kapelle.processors.streams import Stream
 from kapelle.schemas.contract import Contract
@@ -32,7 +34,7 @@ class Mode(StrEnum):
     KAFKA = "kafka"
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """A record as it was read. `value` is None where it could not be."""
 
     stream: str
@@ -51,8 +53,8 @@ class Follower(Protocol):
         """For each point the offset that comes next."""
         ...
 
-    def take(self, records_max: int, wait_s: float) -> list[Entry]:
-        """What is there, up to the limit; waits only while there is nothing."""
+    def take(self, records_max: int, wait_s: float) -> Sequence[Entry]:
+        """What is there, up to the limit; waits only while there is nothing. It may be decoded as it is walked."""
         ...
 
     def close(self) -> None: ...

@@ -7,26 +7,25 @@ them ids for that: the same one again changes nothing.
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, overload
 
 import msgspec
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
 
 from kapelle.processors.streams import Stream
-from kapelle.schemas import Codec
+from kapelle.schemas import Codec, SchemaError
 from kapelle.schemas.contract import Contract
 from kapelle.schemas.headers import HeaderForm, rfc3339
 from kapelle.topology.build import Topology, partition_of
-from kapelle.topology.collector import at_rest
 from kapelle.topology.errors import BrokerRefused
 from kapelle.topology.journal.errors import JournalUnavailable
 from kapelle.topology.journal.journal import Entry, Mode, Point, Position, pending
-from kapelle.topology.journal.reading import Decoder, key_text
+from kapelle.topology.journal.reading import Decoder, key_text, tell_unreadable
 from kapelle.topology.kafka.admin import Admin
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.schemas import SchemaTopic
@@ -41,6 +40,9 @@ FLUSH_S: Final = 5.0
 DELIVERY_MS: Final = 10_000  # then whoever published is told that the log cannot be reached
 END_WAIT_MS: Final = 100  # how soon the broker tells of an end: it is asked this often while nothing happens
 WAIT_S_MAX: Final = 0.25  # a follower that is closed while it waits is heard within this
+# A follower that is far behind reads many partitions: in small pieces, so that they come on together, and what belongs
+# together is read at about the same time.
+FETCH_BYTES: Final = 128 * 1024
 
 
 class KafkaJournal:
@@ -164,29 +166,37 @@ class KafkaFollower:
         self._busy = threading.Lock()
         self._decoder = Decoder(Codec(topology.catalog(), record_bytes_max=settings.wire_bytes_max), schemas.read)
         self._streams = {topology.topic(stream): stream.name for stream in streams}
-        points = [(s, number) for s in streams for number in range(topology.partitions(s))]
-        self._positions: dict[Point, int] = {(s.name, n): starts.get((s.name, n), 0) for s, n in points}
-        config = settings.reader(f"{topology.prefix}.journal") | {"fetch.wait.max.ms": END_WAIT_MS}
+        # By topic, for each partition the offset that comes next.
+        self._next = {
+            topology.topic(stream): [starts.get((stream.name, n), 0) for n in range(topology.partitions(stream))]
+            for stream in streams
+        }
+        ours = {"fetch.wait.max.ms": END_WAIT_MS, "fetch.message.max.bytes": FETCH_BYTES}
+        config = settings.reader(f"{topology.prefix}.journal") | ours
         self._consumer = made(Consumer, config)
         self._consumer.assign(
-            [TopicPartition(topology.topic(s), n, self._positions[s.name, n]) for s, n in points],
+            [TopicPartition(topic, n, offset) for topic, all_ in self._next.items() for n, offset in enumerate(all_)]
         )
 
     @property
     def positions(self) -> Mapping[Point, int]:
-        return dict(self._positions)
+        return {
+            (self._streams[topic], number): offset
+            for topic, offsets in self._next.items()
+            for number, offset in enumerate(offsets)
+        }
 
-    def take(self, records_max: int, wait_s: float) -> list[Entry]:
+    def take(self, records_max: int, wait_s: float) -> Sequence[Entry]:
         with self._busy:
             if self._closed.is_set():
                 return []
             until = time.monotonic() + min(wait_s, WAIT_S_MAX)
             while True:
-                messages = self._consumed(records_max, max(until - time.monotonic(), 0))
-                with at_rest():
-                    entries = [entry for message in messages if (entry := self._entry(message)) is not None]
-                if entries or time.monotonic() >= until or self._closed.is_set():
-                    return entries
+                records = self._records(self._consumed(records_max, max(until - time.monotonic(), 0)))
+                if records:
+                    return Taken(records, self._streams, self._decoder)
+                if time.monotonic() >= until or self._closed.is_set():
+                    return []
 
     def close(self) -> None:
         self._closed.set()
@@ -201,23 +211,57 @@ class KafkaFollower:
         except KafkaException as error:
             raise JournalUnavailable("be read", error) from error
 
-    def _entry(self, message: Message) -> Entry | None:
-        error = message.error()
-        if error is not None:
-            self._event(message, error)
-            return None
-        stream, partition, offset = self._place(message)
-        self._positions[stream, partition] = offset + 1
-        value = self._decoder.value(message.value(), f"{stream}-{partition} at {offset}")
-        return Entry(stream, partition, offset, key_text(message.key()), value, message.timestamp()[1])
+    def _records(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages that are records. All of them move the positions."""
+        records: list[Message] = []
+        following = self._next
+        for message in messages:
+            error = message.error()
+            if error is None:
+                following[message.topic() or ""][message.partition() or 0] = (message.offset() or 0) + 1
+                records.append(message)
+            else:
+                self._event(message, error)
+        return records
 
     def _event(self, message: Message, error: KafkaError) -> None:
         """An end tells how far the markers of transactions reach. What is left librdkafka mends by itself."""
         if error.code() == KafkaError._PARTITION_EOF:
-            stream, partition, offset = self._place(message)
-            self._positions[stream, partition] = max(offset, self._positions[stream, partition])
+            offsets, partition = self._next[message.topic() or ""], message.partition() or 0
+            offsets[partition] = max(message.offset() or 0, offsets[partition])
         elif error.code() in REFUSED or error.fatal():
             raise BrokerRefused(f"The broker refused to read {message.topic()}: {error.str()}")
 
-    def _place(self, message: Message) -> tuple[str, int, int]:
-        return self._streams[message.topic() or ""], message.partition() or 0, message.offset() or 0
+
+class Taken(Sequence[Entry]):
+    """Records that were taken. Each is decoded when it is looked at: thousands of values at once would take longer."""
+
+    def __init__(self, records: Sequence[Message], streams: Mapping[str, str], decoder: Decoder) -> None:
+        self._records = records
+        self._streams = streams
+        self._decoder = decoder
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, at: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Entry]: ...
+
+    def __getitem__(self, at: int | slice) -> Entry | Sequence[Entry]:
+        if isinstance(at, slice):
+            return Taken(self._records[at], self._streams, self._decoder)
+        return next(iter(Taken([self._records[at]], self._streams, self._decoder)))
+
+    def __iter__(self) -> Iterator[Entry]:
+        streams, decode = self._streams, self._decoder.decode
+        for message in self._records:
+            stream, partition, offset = streams[message.topic() or ""], message.partition() or 0, message.offset() or 0
+            value: Contract | None = None
+            try:
+                value = decode(message.value() or b"")
+            except SchemaError as error:
+                tell_unreadable(f"{stream}-{partition} at {offset}", error)
+            yield Entry(stream, partition, offset, key_text(message.key()), value, message.timestamp()[1])

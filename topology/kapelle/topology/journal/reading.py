@@ -29,7 +29,7 @@ class Decoder:
         try:
             return self.decode(data or b"")
         except SchemaError as error:
-            _log.warning("%s cannot be read: %s", where, error)
+            tell_unreadable(where, error)
             return None
 
     def decode(self, data: bytes) -> Contract:
@@ -43,6 +43,11 @@ class Decoder:
         for key, schema in self._schemas():
             learn_record(self._codec.catalog, key, schema)
         return self._codec.decode(data)
+
+
+def tell_unreadable(where: str, error: SchemaError) -> None:
+    """Say which record is passed by, and why."""
+    _log.warning("%s cannot be read: %s", where, error)
 
 
 def key_text(key: bytes | None) -> str:
