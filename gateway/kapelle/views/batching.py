@@ -3,127 +3,147 @@
 While a view is rebuilt, a batch holds most of what ever happens to an instance: its row would be written once for each
 event of it, with all its indexes. So what is put into a row is gathered, and the row is written once.
 
-1. Puts without a guard: the later one counts, column by column; of a column that keeps what it has, the first one.
-2. Puts with a guard, of the same columns: the greatest counts, and of equals the last one.
-3. Columns that rise by a guard are put with that guard alone (see `changes`), so the two never meet in a column.
+1. Of what is put into a column the last counts; of a column that keeps what it has, the first.
+2. Of what a run stands at the highest counts, and of equals the last; for its instance, that of its latest run.
+3. What is told of an instance at one time is one row, however many batches tell it.
 4. Labels are read off rows, so they come after all puts.
-5. Entries of timelines are put once, all with the same columns (`entry_put`): they need not be gathered.
-6. What looks at rows by other columns than their key waits for nothing: all that was gathered is written before it.
+5. What looks at the rows of a table by other columns than their key waits for nothing: what was gathered for that table
+   is written before it; and all there is, before what labels are read off changes otherwise.
 """
 
 import sqlite3
+from collections import defaultdict
 from typing import Final
 
-from kapelle.views.changes import Cell, Change, Label, Put
-from kapelle.views.writing import carry_out, label, put_statement
+import msgspec
+
+from kapelle.views.projection.news import run_news
+from kapelle.views.rows import Cells, Key, Line, Page, Run
+from kapelle.views.schema import grade_of
+from kapelle.views.writing import Label, Names, amend, erase, forget, put_statement, write_labels, write_told
 
 ROWS_MAX: Final = 50_000  # then they are written, so that a batch does not grow without end
+FORM_FIRST: Final = "/"  # between the names of columns
+FORM_RISES: Final = "^"
+READ_BY_LABELS: Final = frozenset({"declared_tags", "instances"})
 
-TIMELINE: Final = "timeline"  # its keys are the places of events, of which each is folded once
 
-Key = tuple[Cell, ...]
+class Gathered(msgspec.Struct, gc=False):
+    """What is to be put into one row. A grade below 0: nothing rises."""
 
+    cells: Cells
+    first: Cells
+    grade: int = -1
+    risen: Key = ()
 
-class Gathered:
-    """What is to be put into one row."""
-
-    __slots__ = ("cells", "first", "key")
-
-    def __init__(self, change: Put) -> None:
-        self.key = change.key
-        self.cells = change.cells
-        self.first = change.first
-
-    def join(self, later: Put) -> None:
-        """Put these, then those of a later change."""
-        if later.first or self.first:
-            self._join_first(later)
-        else:
-            self.cells = {**self.cells, **later.cells}
-
-    def _join_first(self, later: Put) -> None:
-        cells, first = {**self.cells, **later.cells}, {**self.first}
-        for name, value in later.first.items():
-            known = cells if name in cells else first
+    def join(self, cells: Cells, first: Cells) -> None:
+        """Put what comes later."""
+        self.cells.update(cells)
+        for name, value in first.items():
+            known = self.cells if name in self.cells else self.first
             if known.get(name) is None:
                 known[name] = value
-        self.cells = cells
-        self.first = {name: value for name, value in first.items() if name not in cells}
+        if not self.first.keys().isdisjoint(cells):
+            self.first = {name: value for name, value in self.first.items() if name not in cells}
 
 
 class Batch:
-    """Takes changes in their order. They are in the database when `flush` returns."""
+    """The rows of the view, as `projection` changes them. They are in the database when `flush` returns."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._rows: dict[tuple[str, str | None], dict[Key, Gathered]] = {}
-        self._entries: list[Put] = []
-        self._labels: list[Label] = []
+        self._tables: defaultdict[str, dict[Key, Gathered]] = defaultdict(dict)
         self._count = 0
+        self._standings: dict[Run, tuple[int, str]] = {}
+        self._told: defaultdict[Page, list[Line]] = defaultdict(list)
+        self._labels: list[Label] = []
+        self._news: set[str] = set()
+        self._moved: set[tuple[str, int | None]] = set()  # instances of which something is written
 
-    def add(self, change: Change) -> None:
-        """Gather a change, or carry it out."""
-        if type(change) is Put:
-            if change.table == TIMELINE:
-                self._entries.append(change)
-            else:
-                self._put(change)
-        elif type(change) is Label:
-            self._labels.append(change)
+    def all_news(self) -> set[str]:
+        """Of what waiters may want to hear. Each event of a run is told in its timeline, so that is enough of runs."""
+        return self._news | {run_news(workflow_id, instance_id) for workflow_id, instance_id in self._moved}
+
+    # As `Rows` --------------------------------------------------------------------------------------------------------
+
+    def put(self, table: str, key: Key, cells: Cells, first: Cells | None = None) -> None:
+        row = self._tables[table].get(key)
+        if row is None:
+            if self._count >= ROWS_MAX:
+                self.flush()
+            self._tables[table][key] = Gathered(cells, first or {})
+            self._count += 1
+        elif first or row.first:
+            row.join(cells, first or {})
         else:
-            self.flush()
-            carry_out(self._connection, change)
+            row.cells.update(cells)
+
+    def stand(self, run: Run, rank: int, status: str) -> None:
+        known = self._standings.get(run)
+        if known is None or rank >= known[0]:
+            self._standings[run] = rank, status
+
+    def tell(self, page: Page, line: Line) -> None:
+        self._told[page].append(line)
+
+    def label(self, instance: tuple[str, int], created_at_ms: int | None, version: int, labels: Names) -> None:
+        self._labels.append((instance, created_at_ms, version, labels))
+
+    def news(self, text: str) -> None:
+        self._news.add(text)
+
+    def amend(self, table: str, where: Cells, cells: Cells) -> None:
+        self._write_before(table)
+        amend(self._connection, table, where, cells)
+
+    def erase(self, table: str, where: Cells) -> None:
+        self._write_before(table)
+        erase(self._connection, table, where)
+
+    def forget(self, workflow_id: str) -> None:
+        self.flush()
+        forget(self._connection, workflow_id)
+
+    # Writing ----------------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Carry out all that was gathered."""
-        statements: dict[str, list[Key]] = {}
-        for (table, guard), rows in self._rows.items():
-            for one in rows.values():
-                text = put_statement(table, (tuple(one.key), tuple(one.cells), tuple(one.first)), guard)
-                values = (*one.key.values(), *one.cells.values(), *one.first.values())
-                statements.setdefault(text, []).append(values)
-        for text, many in statements.items():
-            self._connection.executemany(text, many)
-        self._put_entries()
-        label(self._connection, self._labels)
-        self._rows.clear()
+        """Write all that was gathered."""
+        for (workflow_id, instance_id, run_id), (rank, status) in self._standings.items():
+            self._rise("runs", (workflow_id, instance_id, run_id), rank, (status,))
+            self._rise("instances", (workflow_id, instance_id), grade_of(run_id, rank), (run_id, status))
+        for table in list(self._tables):
+            self._write(table)
+        write_told(self._connection, self._told)
+        write_labels(self._connection, self._labels)
+        self._standings.clear()
+        self._moved.update(page[:2] for page in self._told)
+        self._told.clear()
         self._labels.clear()
         self._count = 0
 
-    def _put_entries(self) -> None:
-        if self._entries:
-            one = self._entries[0]
-            text = put_statement(TIMELINE, (tuple(one.key), tuple(one.cells), ()), None)
-            values = [(*one.key.values(), *one.cells.values()) for one in self._entries]
-            self._connection.executemany(text, values)
-            self._entries.clear()
+    def _rise(self, table: str, key: Key, grade: int, values: Key) -> None:
+        row = self._tables[table].get(key)
+        if row is None:
+            self._tables[table][key] = Gathered({}, {}, grade, values)
+        elif grade >= row.grade:
+            row.grade, row.risen = grade, values
 
-    def _put(self, change: Put) -> None:
-        rows = self._rows.setdefault((change.table, change.guard), {})
-        key = tuple(change.key.values())
-        known = rows.get(key)
-        if known is None:
-            rows[key] = Gathered(change)
-            self._count += 1
-            if self._count >= ROWS_MAX:
-                self.flush()
-        elif change.guard is None:
-            known.join(change)
-        else:
-            self._rise(rows, key, known, change)
-
-    def _rise(self, rows: dict[Key, Gathered], key: Key, known: Gathered, change: Put) -> None:
-        """Of two that rise by a guard the greater one holds, if they are of the same columns."""
-        guard = change.guard or ""
-        before, after = known.cells.get(guard), change.cells.get(guard)
-        if (
-            not isinstance(before, int)
-            or not isinstance(after, int)
-            or known.first
-            or change.first
-            or known.cells.keys() != change.cells.keys()
-        ):
+    def _write_before(self, table: str) -> None:
+        if table in READ_BY_LABELS:
             self.flush()
-            self._put(change)
-        elif after >= before:
-            rows[key] = Gathered(change)
+        else:
+            self._write(table)
+
+    def _write(self, table: str) -> None:
+        rows = self._tables.pop(table, {})
+        statements: dict[tuple[str, ...], tuple[str, list[Key]]] = {}
+        for key, row in rows.items():
+            cells, first, rises = row.cells, row.first, row.grade >= 0
+            form = (*cells, FORM_FIRST, *first, FORM_RISES) if rises else (*cells, FORM_FIRST, *first)
+            found = statements.get(form)
+            if found is None:
+                found = statements[form] = put_statement(table, tuple(cells), tuple(first), rises=rises), []
+            values = (*key, *cells.values(), *first.values())
+            found[1].append((*values, row.grade, *row.risen) if rises else values)
+        for text, many in statements.values():
+            self._connection.executemany(text, many)

@@ -20,8 +20,15 @@ STATEMENTS_CACHED: Final = 512
 BUSY_S: Final = 10.0
 READERS_KEPT: Final = 16
 CACHE_KB: Final = 32 * 1024
+CHECKPOINT_PAGES: Final = 4_000  # pages that change again and again are copied to the file less often
 # A loss of power may take the last transactions, with their offsets: they are folded again.
-PRAGMAS: Final = ("journal_mode=WAL", "synchronous=NORMAL", f"cache_size=-{CACHE_KB}", "temp_store=MEMORY")
+PRAGMAS: Final = (
+    "journal_mode=WAL",
+    "synchronous=NORMAL",
+    f"wal_autocheckpoint={CHECKPOINT_PAGES}",
+    f"cache_size=-{CACHE_KB}",
+    "temp_store=MEMORY",
+)
 LOCK_WAIT_S: Final = 5.0  # how long a predecessor may take to let go
 
 

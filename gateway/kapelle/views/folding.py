@@ -3,22 +3,21 @@
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kapelle.topology.collector import at_rest
 from kapelle.topology.errors import CycleAborted
-from kapelle.topology.journal import Journal, JournalError, Point
+from kapelle.topology.journal import Entry, Journal, JournalError, Point
 from kapelle.views.batching import Batch
-from kapelle.views.changes import Change
 from kapelle.views.database import Database, save_offsets
 from kapelle.views.progress import Progress, ends_of
-from kapelle.views.projection import FOLLOWED, changes_of, news_of
+from kapelle.views.projection import FOLLOWED, project
 from kapelle.views.projection.news import ANYTHING
 from kapelle.views.retention import Retention
 from kapelle.views.waiting import Noticeboard
 
-BATCH_RECORDS: Final = 5_000  # of what is far behind: a row that many of them touch is written once
+BATCH_RECORDS: Final = 20_000  # of what is far behind: a row that many of them touch is written once
 WAIT_S: Final = 0.25
 STOP_S: Final = 10.0
 PROGRESS_S: Final = 5.0
@@ -45,9 +44,8 @@ class Folding:
         self._board = board
         self._batch_records = batch_records
         self._retention = retention
-        self._positions = database.offsets()
-        self._follower = journal.follow(FOLLOWED, self._positions)
-        self._positions = dict(self._follower.positions)
+        self._follower = journal.follow(FOLLOWED, database.offsets())
+        self._positions: Mapping[Point, int] = dict(self._follower.positions)
         self._horizon: Mapping[Point, int] = self._positions
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run_supervised, name="kapelle-views", daemon=True)
@@ -79,23 +77,25 @@ class Folding:
         """Fold one batch in this thread. Returns how many records that were."""
         entries = self._follower.take(self._batch_records, wait_s)
         positions = dict(self._follower.positions)
-        changes: list[Change] = []
+        if positions != self._positions:
+            with at_rest():
+                self._fold(entries, positions)
+        return len(entries)
+
+    def _fold(self, entries: Sequence[Entry], positions: Mapping[Point, int]) -> None:
         self._horizon = positions
+        batch: Batch | None = None
         if entries:
-            with at_rest(), self._database.writing() as connection:
+            with self._database.writing() as connection:
                 batch = Batch(connection)
                 for entry in entries:
-                    changes += changes_of(entry)
-                for change in changes:
-                    batch.add(change)
+                    project(batch, entry)
                 batch.flush()
                 save_offsets(connection, positions)
-        if positions != self._positions:
-            self._positions = positions
-            # Who waits has said so before looking: so now it is known whether anybody wants to hear of it.
-            if self._board.is_looked_at:
-                self._board.tell({ANYTHING, *(told for one in changes if (told := news_of(one)) is not None)})
-        return len(entries)
+        self._positions = positions
+        # Who waits has said so before looking: so now it is known whether anybody wants to hear of it.
+        if self._board.is_looked_at:
+            self._board.tell({ANYTHING, *(() if batch is None else batch.all_news())})
 
     def _run_supervised(self) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,9 @@ class _Initiator(msgspec.Struct):
 
 class _Tagged(msgspec.Struct):
     tags: list[str | dict[str, Any]] | None = None
+
+
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def tag_label(name: str) -> str:
@@ -72,8 +76,7 @@ def _valued(params: str) -> Iterator[str]:
     """Of values that are one word each; the words are those of JSON, but for strings."""
     if params == "{}":
         return
-    members = msgspec.json.decode(params, type=dict[str, msgspec.Raw])
-    for name, value in list(members.items())[:PARAMS_MAX]:
+    for name, value in islice(_members(params).items(), PARAMS_MAX):
         text = bytes(value).decode()
         if text[0] in "{[" or len(text) > VALUE_CHARS_MAX + 2:
             continue

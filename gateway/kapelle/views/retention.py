@@ -19,11 +19,14 @@ EVERY_S: Final = 60.0
 BATCH_INSTANCES: Final = 200
 DAY_MS: Final = 24 * 60 * 60 * 1000
 
-_OVER: Final = """SELECT i.workflow_id, i.instance_id FROM instances i INDEXED BY instances_by_status
+_OVER: Final = """SELECT i.workflow_id, i.instance_id FROM instances i INDEXED BY {index}
     JOIN runs r ON r.workflow_id = i.workflow_id AND r.instance_id = i.instance_id AND r.run_id = i.run_id
     WHERE i.status = :status AND COALESCE(r.ended_at_ms, r.recorded_at_ms, r.created_at_ms) < :before_ms"""
 # Instances that are there, and those of deleted workflows.
-OVER: Final = f"{_OVER} AND i.created_at_ms < :before_ms UNION ALL {_OVER} AND i.created_at_ms IS NULL LIMIT :limit"
+OVER: Final = (
+    f"{_OVER.format(index='instances_by_status')} AND i.created_at_ms < :before_ms UNION ALL "
+    f"{_OVER.format(index='instances_hidden')} AND i.created_at_ms IS NULL LIMIT :limit"
+)
 # In this order: what is found through other rows goes before they do.
 TAKEN_AWAY: Final = (
     """DELETE FROM requests WHERE workflow_id = ?1

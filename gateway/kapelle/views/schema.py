@@ -1,11 +1,50 @@
 """The tables of the view. A change of them needs a new `SCHEMA_VERSION`: the view is then made anew from history."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from kapelle.views.schema_instances import INSTANCE_TABLES
 from kapelle.views.schema_signals import SIGNAL_TABLES
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
+
+_ATTEMPT: Final = ("workflow_id", "instance_id", "run_id", "step_id", "iteration", "attempt")
+# The primary keys of the tables that changes are put into.
+KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "workflows": ("workflow_id",),
+    "versions": ("workflow_id", "version"),
+    "properties": ("workflow_id",),
+    "notes": ("workflow_id", "position"),
+    "runs": ("workflow_id", "instance_id", "run_id"),
+    "instances": ("workflow_id", "instance_id"),
+    "attempts": _ATTEMPT,
+    "tasks": _ATTEMPT,
+    "dependencies": ("workflow_id", "instance_id", "step_id", "number"),
+    "requests": ("request_id", "stream", "partition", "position"),
+    "cancellations": ("token",),
+    "refused_reports": ("stream", "partition", "position"),
+    "declared_tags": ("workflow_id", "version", "tag"),
+    "signal_names": ("name",),
+    "signals": ("name", "sequence"),
+    "vain_signals": ("name", "position"),
+    "subscriptions": ("name", "subscription", "position"),
+    "offers": ("name", "sequence", "subscription"),
+    "step_signals": ("workflow_id", "instance_id", "step_id", "number", "name", "sequence"),
+    "triggers": ("workflow_id", "trigger_id"),
+    "trigger_signals": ("workflow_id", "trigger_id", "name", "sequence"),
+}
+# Columns that rise together: of two that are told in any order, the one holds whose first column is greater.
+RISING: Final[Mapping[str, tuple[str, ...]]] = {
+    "runs": ("rank", "status"),
+    "instances": ("grade", "run_id", "status"),
+}
+GRADES_PER_RUN: Final = 4
+
+
+def grade_of(run_id: int, rank: int) -> int:
+    """The grade of an instance: it rises with the run and, within a run, with its rank."""
+    return run_id * GRADES_PER_RUN + rank
+
 
 TABLES: Final = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
@@ -23,10 +62,8 @@ TABLES: Final = (
         workflow_id TEXT, version INTEGER, definition TEXT, metadata TEXT, author TEXT, at_ms INTEGER,
         PRIMARY KEY (workflow_id, version)
     )""",
-    """CREATE TABLE properties (
-        workflow_id TEXT, position INTEGER, properties TEXT, changes TEXT, author TEXT, at_ms INTEGER,
-        PRIMARY KEY (workflow_id, position)
-    )""",
+    # As they are now: what they were is told by the notes.
+    "CREATE TABLE properties (workflow_id TEXT PRIMARY KEY, properties TEXT, author TEXT, at_ms INTEGER)",
     """CREATE TABLE notes (
         workflow_id TEXT, position INTEGER, author TEXT, log TEXT, at_ms INTEGER,
         PRIMARY KEY (workflow_id, position)
@@ -56,19 +93,17 @@ TABLES: Final = (
         name TEXT, signal_id TEXT, sequence INTEGER,
         PRIMARY KEY (workflow_id, instance_id, step_id, number)
     ) WITHOUT ROWID""",
+    # Most of what happens to an instance happens in cycles that move it on by several events: so what one partition has
+    # told at one time is one row, an array of JSON on a line for each event (`rows.Line`).
     """CREATE TABLE timeline (
-        stream TEXT, partition INTEGER, position INTEGER,
-        workflow_id TEXT, instance_id INTEGER, run_id INTEGER, at_ms INTEGER, phase INTEGER,
-        type TEXT, step_id TEXT, attempt INTEGER, iteration INTEGER, body TEXT,
-        PRIMARY KEY (stream, partition, position)
+        workflow_id TEXT, instance_id INTEGER, at_ms INTEGER, stream TEXT, partition INTEGER, lines TEXT,
+        PRIMARY KEY (workflow_id, instance_id, at_ms, stream, partition)
     ) WITHOUT ROWID""",
-    "CREATE INDEX timeline_by_instance ON timeline (workflow_id, instance_id, at_ms, run_id, phase, position)",
     """CREATE TABLE requests (
-        stream TEXT, partition INTEGER, position INTEGER,
-        request_id TEXT, workflow_id TEXT, instance_id INTEGER, kind TEXT, body TEXT, at_ms INTEGER,
-        PRIMARY KEY (stream, partition, position)
+        request_id TEXT, stream TEXT, partition INTEGER, position INTEGER,
+        workflow_id TEXT, instance_id INTEGER, kind TEXT, body TEXT, at_ms INTEGER,
+        PRIMARY KEY (request_id, stream, partition, position)
     ) WITHOUT ROWID""",
-    "CREATE INDEX requests_by_id ON requests (request_id)",
     "CREATE INDEX requests_refused ON requests (workflow_id, instance_id) WHERE kind = 'CommandRefused'",
     # A task is known by its attempt. `is_over` comes from the run, everything else from the task: either may be first.
     """CREATE TABLE tasks (

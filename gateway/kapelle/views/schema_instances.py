@@ -16,10 +16,14 @@ INSTANCE_TABLES: Final = (
         workflow_id TEXT, instance_id INTEGER, run_id INTEGER, status TEXT, grade INTEGER, created_at_ms INTEGER,
         PRIMARY KEY (workflow_id, instance_id)
     ) WITHOUT ROWID""",
-    "CREATE INDEX instances_by_time ON instances (created_at_ms, workflow_id, instance_id)",
-    "CREATE INDEX instances_by_status ON instances (status, created_at_ms, workflow_id, instance_id)",
-    "CREATE INDEX instances_by_workflow ON instances (workflow_id, created_at_ms, instance_id)",
-    "CREATE INDEX instances_by_workflow_status ON instances (workflow_id, status, created_at_ms, instance_id)",
+    *(
+        f"CREATE INDEX instances_by_{name} ON instances ({columns}) WHERE created_at_ms IS NOT NULL"
+        for name, columns in (
+            ("status", "status, created_at_ms, workflow_id, instance_id"),
+            ("workflow_status", "workflow_id, status, created_at_ms, instance_id"),
+        )
+    ),
+    "CREATE INDEX instances_hidden ON instances (status) WHERE created_at_ms IS NULL",
     # What else an instance can be found by: `tag:…`, `param:…=…` and `initiator:…`.
     """CREATE TABLE labels (
         label TEXT, created_at_ms INTEGER, workflow_id TEXT, instance_id INTEGER,

@@ -1,14 +1,19 @@
-"""Carries changes out: each kind of change is one SQL statement, made once and kept."""
+"""The statements that change rows: one for each form that a change may have, made once and kept."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from kapelle.views.changes import Amend, Change, Erase, Forget, Label, Put
+import msgspec
+
+from kapelle.views.rows import Cell, Cells, Line, Page
+from kapelle.views.schema import KEYS, RISING
 
 STATEMENTS_KEPT: Final = 1_024
 Names = tuple[str, ...]
+# An instance, when it was created if that is known, its version, and its labels.
+Label = tuple[tuple[str, int], int | None, int, tuple[str, ...]]
 
 # All names in statements are those of our own tables: values are bound, never written into them.
 FORGET: Final = (
@@ -19,54 +24,73 @@ FORGET: Final = (
     "DELETE FROM labels WHERE workflow_id = ?",
     "DELETE FROM declared_tags WHERE workflow_id = ?",
 )
-LABEL: Final = """INSERT OR IGNORE INTO labels SELECT ?3, created_at_ms, workflow_id, instance_id FROM instances
-    WHERE workflow_id = ?1 AND instance_id = ?2"""
-LABEL_DECLARED: Final = """INSERT OR IGNORE INTO labels
-    SELECT 'tag:' || d.tag, i.created_at_ms, i.workflow_id, i.instance_id
-    FROM declared_tags d JOIN instances i ON i.workflow_id = d.workflow_id AND i.instance_id = ?2
-    WHERE d.workflow_id = ?1 AND d.version IN (0, ?3)"""
+LABEL: Final = "INSERT OR IGNORE INTO labels VALUES (?1, ?2, ?3, ?4)"
+LABEL_LATER: Final = """INSERT OR IGNORE INTO labels SELECT ?1, created_at_ms, workflow_id, instance_id FROM instances
+    WHERE ?2 IS NULL AND workflow_id = ?3 AND instance_id = ?4"""
+DECLARED: Final = "SELECT tag FROM declared_tags WHERE workflow_id = ? AND version IN (0, ?)"
+TELL: Final = """INSERT INTO timeline VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET lines = timeline.lines || excluded.lines"""
+
+_lines: Final = msgspec.json.Encoder().encode_lines
 
 
-def carry_out(connection: sqlite3.Connection, change: Change) -> None:
-    """Change the rows."""
-    match change:
-        case Put(table, key, cells, first, guard):
-            names = (tuple(key), tuple(cells), tuple(first))
-            connection.execute(put_statement(table, names, guard), (*key.values(), *cells.values(), *first.values()))
-        case Amend(table, where, cells):
-            connection.execute(_amend(table, tuple(where), tuple(cells)), (*cells.values(), *where.values()))
-        case Erase(table, where):
-            connection.execute(_erase(table, tuple(where)), tuple(where.values()))
-        case Label():
-            label(connection, [change])
-        case Forget(workflow_id):
-            for statement in FORGET:
-                connection.execute(statement, (workflow_id,))
+def write_told(connection: sqlite3.Connection, told: Mapping[Page, Sequence[Line]]) -> None:
+    """Add entries to timelines. An event is folded once, and those of a partition in order: so each has its place."""
+    connection.executemany(TELL, [(*page, _lines(lines).decode()) for page, lines in told.items()])
 
 
-def label(connection: sqlite3.Connection, labels: Sequence[Label]) -> None:
+def write_labels(connection: sqlite3.Connection, labels: Sequence[Label]) -> None:
     """Let instances be found by their labels. Their rows, and the tags that are declared, must be there already."""
-    own = [(one.workflow_id, one.instance_id, text) for one in labels for text in one.labels]
-    connection.executemany(LABEL, own)
-    connection.executemany(LABEL_DECLARED, [(one.workflow_id, one.instance_id, one.version) for one in labels])
+    declared: dict[tuple[str, int], Names] = {}
+    found: dict[bool, list[tuple[Cell, ...]]] = {True: [], False: []}
+    for (workflow_id, instance_id), created_at_ms, version, texts in labels:
+        at = (workflow_id, version)
+        if at not in declared:
+            declared[at] = tuple(f"tag:{row['tag']}" for row in connection.execute(DECLARED, at))
+        place = (created_at_ms, workflow_id, instance_id)
+        found[created_at_ms is None] += [(text, *place) for text in (*texts, *declared[at])]
+    connection.executemany(LABEL, found[False])
+    connection.executemany(LABEL_LATER, found[True])
+
+
+def amend(connection: sqlite3.Connection, table: str, where: Cells, cells: Cells) -> None:
+    """Set some columns of the rows that match."""
+    connection.execute(_amend(table, tuple(where), tuple(cells)), (*cells.values(), *where.values()))
+
+
+def erase(connection: sqlite3.Connection, table: str, where: Cells) -> None:
+    """Remove the rows that match."""
+    connection.execute(_erase(table, tuple(where)), tuple(where.values()))
+
+
+def forget(connection: sqlite3.Connection, workflow_id: str) -> None:
+    """Hide a workflow and all instances that it has had so far."""
+    for statement in FORGET:
+        connection.execute(statement, (workflow_id,))
 
 
 @lru_cache(STATEMENTS_KEPT)
-def put_statement(table: str, names: tuple[Names, Names, Names], guard: str | None) -> str:
-    """The statement that puts these columns into a row: those of its key, those that are set, and those that stay."""
-    key, cells, first = names
-    columns = (*key, *cells, *first)
+def put_statement(table: str, cells: Names, first: Names, *, rises: bool) -> str:
+    """The statement that puts columns into a row: those of its key, those that are set, that stay, and that rise."""
+    rising = RISING[table] if rises else ()
+    columns = (*KEYS[table], *cells, *first, *rising)
     changes = [f"{name} = excluded.{name}" for name in cells]
     changes += [f"{name} = COALESCE({table}.{name}, excluded.{name})" for name in first]
+    changes += [
+        f"{name} = CASE WHEN excluded.{rising[0]} >= COALESCE({table}.{rising[0]}, -1) "
+        f"THEN excluded.{name} ELSE {table}.{name} END"
+        for name in rising
+    ]
+    verb = "INSERT" if changes else "INSERT OR IGNORE"
+    text = f"{verb} INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     if not changes:
-        marks = ", ".join("?" * len(columns))
-        return f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - see above
-    where = "" if guard is None else f" WHERE excluded.{guard} >= COALESCE({table}.{guard}, -1)"
-    marks = ", ".join("?" * len(columns))
-    return (
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}) "  # noqa: S608 - see above
-        f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {', '.join(changes)}{where}"
-    )
+        return text
+    text += f" ON CONFLICT ({', '.join(KEYS[table])}) DO UPDATE SET {', '.join(changes)}"
+    if rising and not cells and not first:
+        # Both streams of a run tell its end: who comes second writes nothing, and leaves all indexes as they are.
+        new, old = (", ".join(f"{of}.{name}" for name in rising) for of in ("excluded", table))
+        text += f" WHERE ({new}) IS NOT ({old})"
+    return text
 
 
 @lru_cache(STATEMENTS_KEPT)

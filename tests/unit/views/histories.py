@@ -1,6 +1,8 @@
 """Histories to fold: an engine that was used at random, and what its log holds."""
 
 import random
+import sqlite3
+from collections.abc import Iterable
 from typing import Any
 
 from kapelle.schemas.contracts import Action, Report, RestartPolicy
@@ -8,27 +10,13 @@ from kapelle.testing.engine import Engine
 from kapelle.topology.journal import EmbeddedJournal, Entry, Point
 from kapelle.views import Views
 from kapelle.views.database import Database
-from kapelle.views.projection import FOLLOWED
+from kapelle.views.projection import FOLLOWED, project
+from kapelle.views.rows import Cells, Key, Line, Page, Run
+from kapelle.views.schema import KEYS, grade_of
+from kapelle.views.writing import amend, erase, forget, put_statement, write_labels, write_told
 
 TYPE = "python"
-TABLES = (
-    "workflows",
-    "versions",
-    "properties",
-    "notes",
-    "instances",
-    "labels",
-    "declared_tags",
-    "counts",
-    "runs",
-    "attempts",
-    "dependencies",
-    "timeline",
-    "requests",
-    "tasks",
-    "cancellations",
-    "refused_reports",
-)
+TABLES = (*KEYS, "labels", "counts", "timeline")
 
 
 def step(step_id: str, kind: str = "NoOp", *successors: str) -> dict[str, Any]:
@@ -78,6 +66,53 @@ def deleted(engine: Engine, workflow_id: str) -> None:
 
     engine.send(WORKFLOW_COMMANDS, workflow_id, c.TerminateInstances(engine.request_id(), "ann", Action.KILL, ""))
     engine.send(WORKFLOW_COMMANDS, workflow_id, c.DeleteWorkflow(engine.request_id(), "ann"))
+
+
+class OneByOne:
+    """Rows of a view that are written as each change comes, with nothing gathered: what every batch must come to."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def put(self, table: str, key: Key, cells: Cells, first: Cells | None = None) -> None:
+        kept = first or {}
+        text = put_statement(table, tuple(cells), tuple(kept), rises=False)
+        self._connection.execute(text, (*key, *cells.values(), *kept.values()))
+
+    def stand(self, run: Run, rank: int, status: str) -> None:
+        workflow_id, instance_id, run_id = run
+        of_run, of_instance = (put_statement(table, (), (), rises=True) for table in ("runs", "instances"))
+        self._connection.execute(of_run, (*run, rank, status))
+        self._connection.execute(of_instance, (workflow_id, instance_id, grade_of(run_id, rank), run_id, status))
+
+    def tell(self, page: Page, line: Line) -> None:
+        write_told(self._connection, {page: [line]})
+
+    def amend(self, table: str, where: Cells, cells: Cells) -> None:
+        amend(self._connection, table, where, cells)
+
+    def erase(self, table: str, where: Cells) -> None:
+        erase(self._connection, table, where)
+
+    def forget(self, workflow_id: str) -> None:
+        forget(self._connection, workflow_id)
+
+    def label(
+        self, instance: tuple[str, int], created_at_ms: int | None, version: int, labels: tuple[str, ...]
+    ) -> None:
+        write_labels(self._connection, [(instance, created_at_ms, version, labels)])
+
+    def news(self, text: str) -> None:
+        """Nobody waits."""
+
+
+def written(entries: Iterable[Entry]) -> Database:
+    """A view in memory to which these entries were written one by one."""
+    database = Database(None, "any")
+    with database.writing() as connection:
+        for entry in entries:
+            project(OneByOne(connection), entry)
+    return database
 
 
 def entries_of(engine: Engine) -> dict[Point, list[Entry]]:

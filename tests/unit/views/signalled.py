@@ -8,6 +8,7 @@ from kapelle.schemas import contracts as c
 from kapelle.testing.engine import Engine
 from kapelle.topology.journal import EmbeddedJournal
 from kapelle.views import Views
+from kapelle.views.folding import BATCH_RECORDS
 
 Json = dict[str, Any]
 
@@ -41,9 +42,9 @@ def say(engine: Engine, name: str, signal_id: str, /, *, at_ms: int | None = Non
     engine.send(SIGNALS, name, c.AnnounceSignal(name, signal_id, text, "{}", at_ms, source))
 
 
-def view_of(engine: Engine) -> Views:
+def view_of(engine: Engine, batch_records: int = BATCH_RECORDS) -> Views:
     """All of it, folded."""
-    views = Views(EmbeddedJournal(engine.runtime))
+    views = Views(EmbeddedJournal(engine.runtime), batch_records=batch_records)
     while views.folding.step():
         pass
     return views

@@ -14,19 +14,13 @@ from kapelle.topology.page import topology
 from kapelle.topology.tables import StoreLocked
 from kapelle.views import Views
 from kapelle.views.database import Database
-from kapelle.views.projection import changes_of
 from kapelle.views.projection.projecting import EVENTS
-from kapelle.views.writing import carry_out
-from tests.unit.views.histories import definition, deleted, dump, entries_of, fold, used_engine
+from kapelle.views.schema import KEYS, RISING
+from tests.unit.views.histories import definition, deleted, dump, entries_of, fold, used_engine, written
 
 
 def folded(entries: list[Entry]) -> dict[str, list[tuple[object, ...]]]:
-    database = Database(None, "any")
-    with database.writing() as connection:
-        for entry in entries:
-            for change in changes_of(entry):
-                carry_out(connection, change)
-    return dump(database)
+    return dump(written(entries))
 
 
 def shuffled(points: dict[Point, list[Entry]], chance: random.Random) -> list[Entry]:
@@ -80,9 +74,20 @@ def test_every_event_of_the_engine_is_known_to_the_view() -> None:
 
 
 def test_an_entry_that_cannot_be_read_changes_nothing() -> None:
-    entry = Entry(WORKFLOW_EVENTS.name, 0, 0, "etl", None, 0)
+    unreadable = Entry(WORKFLOW_EVENTS.name, 0, 0, "etl", None, 0)
 
-    assert list(changes_of(entry)) == []
+    assert not any(dump(written([unreadable])).values())
+
+
+def test_the_keys_of_changes_are_those_of_the_tables() -> None:
+    with Database(None, "any").reading() as connection:
+        tables = {name: connection.execute(f"PRAGMA table_info({name})").fetchall() for name in KEYS}
+
+    assert {
+        name: tuple(row["name"] for row in sorted(rows, key=lambda row: row["pk"]) if row["pk"])
+        for name, rows in tables.items()
+    } == KEYS
+    assert all({row["name"] for row in tables[name]} >= set(rising) for name, rising in RISING.items())
 
 
 @pytest.mark.parametrize("batch_records", [1, 7, 1_000])

@@ -3,6 +3,7 @@
 import random
 from typing import Any
 
+import msgspec
 import pytest
 
 from kapelle.processors.routes import SIGNAL_EVENTS, TRIGGER_EVENTS
@@ -13,37 +14,17 @@ from kapelle.testing.engine import Engine
 from kapelle.topology.journal import Entry
 from kapelle.views import BadCursor, Views
 from kapelle.views.database import Database
-from kapelle.views.projection import changes_of
+from kapelle.views.projection import project
 from kapelle.views.projection.projecting import SIGNALLED
 from kapelle.views.queries import explaining, lineage, signals, triggers
 from kapelle.views.queries.lineage import Direction
 from kapelle.views.queries.pages import Wanted, cursor_of
 from kapelle.views.queries.requests import outcomes
-from kapelle.views.writing import carry_out
-from tests.unit.views.histories import entries_of
+from tests.unit.views.histories import OneByOne, dump, entries_of, written
 from tests.unit.views.signalled import chain, on, push, say, view_of, waits
 from tests.unit.views.test_folding import shuffled
 
-TABLES = (
-    "signal_names",
-    "signals",
-    "vain_signals",
-    "subscriptions",
-    "offers",
-    "step_signals",
-    "triggers",
-    "trigger_signals",
-    "requests",
-)
 JOINED = {"x": {"join_keys": ["day"]}, "y": {"join_keys": ["day"]}}
-
-
-def rows(database: Database) -> dict[str, list[tuple[Any, ...]]]:
-    with database.reading() as connection:
-        return {
-            table: sorted((tuple(row) for row in connection.execute(f"SELECT * FROM {table}")), key=repr)  # noqa: S608
-            for table in TABLES
-        }
 
 
 def verdicts(views: Views, name: str, sequence: int) -> dict[str, dict[str, Any]]:
@@ -72,17 +53,11 @@ def test_the_order_of_partitions_makes_no_difference_to_signals(seed: int) -> No
     push(engine, "flow", on({"z": {}}))
     points = entries_of(engine)
 
-    found = []
-    for _ in range(3):
-        database = Database(None, "any")
-        with database.writing() as connection:
-            for entry in shuffled(points, chance):
-                for change in changes_of(entry):
-                    carry_out(connection, change)
-        found.append(rows(database))
+    one_by_one = [dump(written(shuffled(points, chance))) for _ in range(3)]
+    batched = [dump(view_of(engine, batch_records=size).database) for size in (1, 7, 1_000)]
 
-    assert found[0] == found[1] == found[2]
-    assert {row[4] for row in found[0]["trigger_signals"]} >= {"FIRED", "DROPPED"}
+    assert all(found == one_by_one[0] for found in (*one_by_one, *batched))
+    assert {row[4] for row in one_by_one[0]["trigger_signals"]} >= {"FIRED", "DROPPED"}
 
 
 def test_ending_one_subscription_looks_at_no_other() -> None:
@@ -102,9 +77,9 @@ def test_ending_one_subscription_looks_at_no_other() -> None:
 def test_a_source_that_makes_no_sense_stops_nothing(source: str) -> None:
     event = c.SignalAccepted("a", "id", 1, "{}", "{}", 0, source, (), 0)
 
-    changes = list(changes_of(Entry(SIGNAL_EVENTS.name, 0, 0, "a", event, 0)))
+    found = dump(written([Entry(SIGNAL_EVENTS.name, 0, 0, "a", event, 0)]))
 
-    assert changes[0].cells["workflow_id"] is None  # type: ignore[union-attr]  # the first is a Put
+    assert [row[-3:] for row in found["signals"]] == [(None, None, None)]
 
 
 # Names and signals ----------------------------------------------------------------------------------------------------
@@ -353,13 +328,9 @@ def test_what_is_not_visible_yet_is_told_as_such(unseen: str, verdict: str, reas
     push(engine, "waiting", step={"signal_dependencies": [waits("x")]})
     engine.start("waiting")
     say(engine, "x", "1")
-    database = Database(None, "any")
-    with database.writing() as connection:
-        for (stream, _), entries in entries_of(engine).items():
-            for change in (change for entry in entries if stream != unseen for change in changes_of(entry)):
-                carry_out(connection, change)
+    seen = [entry for (stream, _), entries in entries_of(engine).items() if stream != unseen for entry in entries]
 
-    with database.reading() as connection:
+    with written(seen).reading() as connection:
         found = explaining.explained(connection, "x", 1)
 
     assert found is not None
@@ -376,9 +347,8 @@ def test_a_start_that_was_refused_is_told_with_its_reason() -> None:
             value = entry.value
             if isinstance(value, c.InstanceCreated):
                 refusal = c.CommandRefused(value.request_id, "StartInstances", c.Refusal.CONFLICT, "no", 0)
-                entry = entry._replace(value=refusal)  # noqa: PLW2901 - the same place, another end
-            for change in changes_of(entry):
-                carry_out(connection, change)
+                entry = msgspec.structs.replace(entry, value=refusal)  # noqa: PLW2901 - the same place, another end
+            project(OneByOne(connection), entry)
 
     with database.reading() as connection:
         found = explaining.explained(connection, "x", 1)

@@ -35,7 +35,7 @@ class StumblingFollower:
     def positions(self) -> Mapping[Point, int]:
         return self._inner.positions
 
-    def take(self, records_max: int, wait_s: float) -> list[Entry]:
+    def take(self, records_max: int, wait_s: float) -> Sequence[Entry]:
         entries = self._inner.take(records_max, wait_s)
         if entries and self._journal.failures:
             raise self._journal.failures.pop()

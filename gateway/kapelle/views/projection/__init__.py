@@ -1,6 +1,5 @@
-"""From events to changes of the view: pure functions, one for each type of event."""
+"""From events to rows of the view: one function for each type of event, which says what becomes of which row."""
 
-from kapelle.views.projection.news import news_of
-from kapelle.views.projection.projecting import FOLLOWED, changes_of
+from kapelle.views.projection.projecting import FOLLOWED, project
 
-__all__ = ["FOLLOWED", "changes_of", "news_of"]
+__all__ = ["FOLLOWED", "project"]

@@ -1,5 +1,6 @@
 """Where an event stands, and the rows that every event may leave there: timeline entries, outcomes of requests."""
 
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -7,12 +8,15 @@ import msgspec
 from kapelle.processors.routes import WORKFLOW_EVENTS, ids_of
 from kapelle.schemas.contracts import InstanceStatus
 from kapelle.topology.journal import Entry
-from kapelle.views.changes import Cell, Put
+from kapelle.views.projection.news import request_news
+from kapelle.views.rows import Cells, Rows
 
 # How far a run is. Of two that are told in any order, the greater one holds.
 RANKS: Final = {InstanceStatus.CREATED: 1, InstanceStatus.IN_PROGRESS: 2, InstanceStatus.PAUSED: 2}
 RANK_ENDED: Final = 3
-GRADES_PER_RUN: Final = 4
+# The rank and the word of each status.
+STANDINGS: Final = {status: (RANKS.get(status, RANK_ENDED), status.value) for status in InstanceStatus}
+KEYS_CACHED: Final = 4_096  # most events of an instance stand together
 
 # What comes first of things that happen in the same millisecond and stand on different streams.
 PHASE_BEFORE: Final = 0
@@ -34,15 +38,10 @@ class At(msgspec.Struct, frozen=True, gc=False):
         """The place of an entry. Events of workflows are keyed by workflow, all others by instance."""
         if entry.stream == WORKFLOW_EVENTS.name:
             return cls(entry.stream, entry.partition, entry.offset, entry.key, None)
-        workflow_id, instance_id = ids_of(entry.key)
-        return cls(entry.stream, entry.partition, entry.offset, workflow_id, instance_id)
-
-    @property
-    def place(self) -> dict[str, Cell]:
-        """The key of rows that stand for this very event."""
-        return {"stream": self.stream, "partition": self.partition, "position": self.offset}
+        return cls(entry.stream, entry.partition, entry.offset, *_ids_of(entry.key))
 
 
+_ids_of = lru_cache(KEYS_CACHED)(ids_of)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -51,31 +50,8 @@ def as_json(value: Any) -> str:
     return _encode(value).decode()
 
 
-def rank_of(status: InstanceStatus) -> int:
-    """How far a run with this status is."""
-    return RANKS.get(status, RANK_ENDED)
-
-
-def run_cells(at: At, run_id: int, instance_id: int | None = None) -> dict[str, Cell]:
-    """The key of a run."""
-    found = at.instance_id if instance_id is None else instance_id
-    return {"workflow_id": at.workflow_id, "instance_id": found, "run_id": run_id}
-
-
-def status_puts(at: At, run_id: int, status: InstanceStatus, instance_id: int | None = None) -> list[Put]:
-    """A run has a status, and so has its instance, unless later ones are known."""
-    rank = rank_of(status)
-    run = run_cells(at, run_id, instance_id)
-    whole = {"workflow_id": run["workflow_id"], "instance_id": run["instance_id"]}
-    grade = run_id * GRADES_PER_RUN + rank
-    return [
-        Put("runs", run, {"status": status.value, "rank": rank}, guard="rank"),
-        Put("instances", whole, {"run_id": run_id, "status": status.value, "grade": grade}, guard="grade"),
-    ]
-
-
 class Moment(msgspec.Struct, frozen=True, gc=False):
-    """What a timeline entry is about."""
+    """What a timeline entry is about. Events of runs know their instance; those of workflows must name it."""
 
     at_ms: int
     type: str
@@ -87,31 +63,37 @@ class Moment(msgspec.Struct, frozen=True, gc=False):
     phase: int = PHASE_RUN
 
 
-def entry_put(at: At, moment: Moment, **body: Any) -> Put:
-    """An entry of the timeline of an instance. What is empty is left out."""
-    cells: dict[str, Cell] = {
-        "workflow_id": at.workflow_id,
-        "instance_id": at.instance_id if moment.instance_id is None else moment.instance_id,
-        "run_id": moment.run_id,
-        "at_ms": moment.at_ms,
-        "phase": moment.phase,
-        "type": moment.type,
-        "step_id": moment.step_id,
-        "attempt": moment.attempt,
-        "iteration": moment.iteration,
-        "body": as_json({name: value for name, value in body.items() if value}),
-    }
-    return Put("timeline", at.place, cells)
+def tell(rows: Rows, at: At, moment: Moment, body: msgspec.Raw) -> None:
+    """Add an entry to the timeline of an instance."""
+    instance_id = at.instance_id if moment.instance_id is None else moment.instance_id
+    rows.tell(
+        (at.workflow_id, instance_id, moment.at_ms, at.stream, at.partition),
+        (
+            at.offset,
+            moment.run_id,
+            moment.phase,
+            moment.type,
+            moment.step_id,
+            moment.attempt,
+            moment.iteration,
+            body,
+        ),
+    )
 
 
-def outcome_put(at: At, event: Any, instance_id: int | None = None, **body: Any) -> Put:
+def body_of(**body: Any) -> msgspec.Raw:
+    """What an entry tells. What is empty is left out."""
+    return msgspec.Raw(_encode({name: value for name, value in body.items() if value}))
+
+
+def outcome(rows: Rows, at: At, event: Any, instance_id: int | None = None, **body: Any) -> None:
     """What came of a request."""
-    cells: dict[str, Cell] = {
-        "request_id": event.request_id,
+    cells: Cells = {
         "workflow_id": at.workflow_id,
         "instance_id": at.instance_id if instance_id is None else instance_id,
         "kind": type(event).__name__,
         "body": as_json(body),
         "at_ms": event.at_ms,
     }
-    return Put("requests", at.place, cells)
+    rows.put("requests", (event.request_id, at.stream, at.partition, at.offset), cells)
+    rows.news(request_news(event.request_id))

@@ -1,135 +1,129 @@
 """What the events of runs, tasks and their cancellations do to the view."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from kapelle.processors.runs.states import COMPLETE, TERMINAL
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Criticality, StepStatus
-from kapelle.views.changes import Amend, Cell, Change, Erase, Put
-from kapelle.views.projection.at import At, Moment, as_json, entry_put, outcome_put, run_cells, status_puts
+from kapelle.schemas.contracts import Criticality, InstanceStatus, StepStatus
+from kapelle.views.projection.at import PHASE_RUN, STANDINGS, At, Moment, as_json, body_of, outcome, tell
+from kapelle.views.projection.news import CANCELLATIONS, task_news
 from kapelle.views.projection.signals import step_matched
 from kapelle.views.projection.workflows import command_refused, command_settled
-
-Changes = Iterator[Change]
+from kapelle.views.rows import Cells, Rows
 
 URGENCY: Final = {Criticality.CRITICAL: 0, Criticality.HIGH: 1, Criticality.MEDIUM: 2, Criticality.LOW: 3}
 URGENCY_OTHER: Final = 4
 EMPTY: Final = "{}"
+BODIES_CACHED: Final = 1_024  # most runs and steps go the same way
+TEXTS: Final = {status: status.value for status in StepStatus}
 
 
-def _run_started(at: At, event: c.RunStarted) -> Changes:
-    cells: dict[str, Cell] = {
+def _run_started(rows: Rows, at: At, event: c.RunStarted) -> None:
+    run = (at.workflow_id, event.instance_id, event.run_id)
+    cells: Cells = {
         "started_at_ms": event.at_ms,
         "timeout_at_ms": event.timeout_at_ms,
         "run_properties": event.run_properties,
         "steps": as_json(event.steps) if event.steps else None,
     }
-    yield Put("runs", run_cells(at, event.run_id), cells)
-    yield from status_puts(at, event.run_id, c.InstanceStatus.IN_PROGRESS)
-    yield entry_put(at, Moment(event.at_ms, "STATUS", event.run_id), status=c.InstanceStatus.IN_PROGRESS.value)
+    rows.put("runs", run, cells)
+    rows.stand(run, *STANDINGS[InstanceStatus.IN_PROGRESS])
+    tell(rows, at, Moment(event.at_ms, "STATUS", event.run_id), _status_body(InstanceStatus.IN_PROGRESS, ""))
 
 
-def _run_ended(at: At, event: c.RunEnded) -> Changes:
-    cells = {"ended_at_ms": event.at_ms, "run_status": event.run_status.value, "ended_reason": event.reason}
-    yield Put("runs", run_cells(at, event.run_id), cells)
-    yield from status_puts(at, event.run_id, event.status)
-    yield entry_put(at, Moment(event.at_ms, "STATUS", event.run_id), status=event.status.value, message=event.reason)
+def _run_ended(rows: Rows, at: At, event: c.RunEnded) -> None:
+    run = (at.workflow_id, event.instance_id, event.run_id)
+    _, run_status = STANDINGS[event.run_status]
+    rows.put("runs", run, {"ended_at_ms": event.at_ms, "run_status": run_status, "ended_reason": event.reason})
+    rows.stand(run, *STANDINGS[event.status])
+    tell(rows, at, Moment(event.at_ms, "STATUS", event.run_id), _status_body(event.status, event.reason))
 
 
-def _step_changed(at: At, event: c.StepChanged) -> Changes:
-    key = _attempt_cells(at, event)
-    status = event.statuses[-1]
-    yield Put("attempts", key, _changed_cells(event, status), first=_first_cells(event))
-    if status is not StepStatus.STARTING and StepStatus.CREATED not in event.statuses:
-        yield Put("tasks", key, {"is_over": 1})  # a worker has it, or nobody needs to
-    yield entry_put(
-        at,
-        Moment(
-            event.at_ms,
-            "STATUS",
-            event.run_id,
-            step_id=event.step_id,
-            attempt=event.attempt,
-            iteration=event.iteration,
-        ),
-        status=status,
-        statuses=event.statuses,
-        worker=event.worker,
-        message=event.reason,
+@lru_cache(BODIES_CACHED)
+def _status_body(status: InstanceStatus, reason: str) -> msgspec.Raw:
+    return body_of(status=status.value, message=reason)
+
+
+def _step_changed(rows: Rows, at: At, event: c.StepChanged) -> None:
+    statuses = event.statuses
+    status = statuses[-1]
+    key = (at.workflow_id, at.instance_id, event.run_id, event.step_id, event.iteration, event.attempt)
+    rows.put("attempts", key, _changed_cells(event, status), _first_cells(event))
+    if status is not StepStatus.STARTING and StepStatus.CREATED not in statuses:
+        rows.put("tasks", key, {"is_over": 1})  # a worker has it, or nobody needs to
+    body = _step_body(statuses, event.worker, event.reason)
+    rows.tell(
+        (at.workflow_id, at.instance_id, event.at_ms, at.stream, at.partition),
+        (at.offset, event.run_id, PHASE_RUN, "STATUS", event.step_id, event.attempt, event.iteration, body),
     )
 
 
-def _attempt_cells(at: At, event: c.StepChanged) -> dict[str, Cell]:
-    return {
-        "workflow_id": at.workflow_id,
-        "instance_id": at.instance_id,
-        "run_id": event.run_id,
-        "step_id": event.step_id,
-        "iteration": event.iteration,
-        "attempt": event.attempt,
-    }
+@lru_cache(BODIES_CACHED)
+def _step_body(statuses: tuple[StepStatus, ...], worker: str | None, reason: str) -> msgspec.Raw:
+    return body_of(status=statuses[-1], statuses=statuses, worker=worker, message=reason)
 
 
-def _changed_cells(event: c.StepChanged, status: StepStatus) -> dict[str, Cell]:
-    cells: dict[str, Cell] = {
+def _changed_cells(event: c.StepChanged, status: StepStatus) -> Cells:
+    """What is not given stays as it is."""
+    cells: Cells = {
         "sequence": event.sequence,
-        "status": status.value,
+        "status": TEXTS[status],
         "reason": event.reason,
         "retries": as_json(event.retries) if event.retries else EMPTY,
         "due_at_ms": event.due_at_ms,
         "changed_at_ms": event.at_ms,
     }
-    given = (
-        ("params", event.params),
-        ("token", event.token),
-        ("worker", event.worker),
-        ("timeout_at_ms", event.timeout_at_ms),
-        ("lease_at_ms", event.lease_at_ms),
-        ("successors", as_json(event.successors) if status in COMPLETE else None),
-        ("ended_at_ms", event.at_ms if status in TERMINAL else None),
-    )
-    cells.update(one for one in given if one[1] is not None)
+    if event.params is not None:
+        cells["params"] = event.params
+    if event.token is not None:
+        cells["token"] = event.token
+    if event.worker is not None:
+        cells["worker"] = event.worker
+    if event.timeout_at_ms is not None:
+        cells["timeout_at_ms"] = event.timeout_at_ms
+    if event.lease_at_ms is not None:
+        cells["lease_at_ms"] = event.lease_at_ms
+    if status in COMPLETE:
+        cells["successors"] = as_json(event.successors) if event.successors else EMPTY
+    if status in TERMINAL:
+        cells["ended_at_ms"] = event.at_ms
     return cells
 
 
-def _first_cells(event: c.StepChanged) -> dict[str, Cell]:
-    first: dict[str, Cell] = {"created_at_ms": event.at_ms}
+def _first_cells(event: c.StepChanged) -> Cells:
     if StepStatus.STARTING in event.statuses:
-        first["started_at_ms"] = event.at_ms
-    return first
+        return {"created_at_ms": event.at_ms, "started_at_ms": event.at_ms}
+    return {"created_at_ms": event.at_ms}
 
 
-def _loop_entered(at: At, event: c.LoopEntered) -> Changes:
+def _of_step(event: c.DependenciesSet | c.StepLogged) -> Moment:
+    return Moment(event.at_ms, "LOG", event.run_id, None, event.step_id, event.attempt, event.iteration)
+
+
+def _loop_entered(rows: Rows, at: At, event: c.LoopEntered) -> None:
     iteration = event.iterations[event.header]
     for step_id in event.steps:
-        yield Erase("dependencies", {**_whole(at), "step_id": step_id})
-    yield entry_put(
-        at,
-        Moment(event.at_ms, "LOG", event.run_id, step_id=event.header, iteration=iteration),
-        message=f"The loop of {event.header!r} begins iteration {iteration}",
-    )
+        where: Cells = {"workflow_id": at.workflow_id, "instance_id": at.instance_id, "step_id": step_id}
+        rows.erase("dependencies", where)
+    moment = Moment(event.at_ms, "LOG", event.run_id, step_id=event.header, iteration=iteration)
+    message = f"The loop of {event.header!r} begins iteration {iteration}"
+    tell(rows, at, moment, body_of(message=message))
 
 
-def _whole(at: At) -> dict[str, Cell]:
-    return {"workflow_id": at.workflow_id, "instance_id": at.instance_id}
+def _loop_ended(rows: Rows, at: At, event: c.LoopEnded) -> None:
+    moment = Moment(event.at_ms, "LOG", event.run_id, step_id=event.header, iteration=event.iteration)
+    message = f"The loop of {event.header!r} ends after {event.iteration} iterations"
+    tell(rows, at, moment, body_of(message=message))
 
 
-def _dependencies_set(at: At, event: c.DependenciesSet) -> Changes:
+def _dependencies_set(rows: Rows, at: At, event: c.DependenciesSet) -> None:
     for number, name in enumerate(event.names):
-        yield Put("dependencies", {**_whole(at), "step_id": event.step_id, "number": number}, {"name": name})
-    yield entry_put(
-        at,
-        Moment(
-            event.at_ms,
-            "LOG",
-            event.run_id,
-            step_id=event.step_id,
-            attempt=event.attempt,
-            iteration=event.iteration,
-        ),
-        message=f"Waits for {signals_text(event.names)}",
-    )
+        rows.put("dependencies", (at.workflow_id, at.instance_id, event.step_id, number), {"name": name})
+    tell(rows, at, _of_step(event), body_of(message=f"Waits for {signals_text(event.names)}"))
 
 
 def signals_text(names: Sequence[str]) -> str:
@@ -137,101 +131,55 @@ def signals_text(names: Sequence[str]) -> str:
     return f"signal{'s' * (len(names) != 1)} {', '.join(repr(name) for name in names)}"
 
 
-def _dependency_matched(at: At, event: c.DependencyMatched) -> Changes:
-    yield Put(
-        "dependencies",
-        {**_whole(at), "step_id": event.step_id, "number": event.index},
-        {"name": event.name, "signal_id": event.signal_id, "sequence": event.sequence},
-    )
-    yield entry_put(
-        at,
-        Moment(event.at_ms, "LOG", event.run_id, step_id=event.step_id),
-        message=f"Has signal {event.name!r}" if event.signal_id else f"Waits no more for signal {event.name!r}",
-        signal_id=event.signal_id,
-    )
-    yield from step_matched(at.workflow_id, at.instance_id, event)
+def _dependency_matched(rows: Rows, at: At, event: c.DependencyMatched) -> None:
+    cells: Cells = {"name": event.name, "signal_id": event.signal_id, "sequence": event.sequence}
+    rows.put("dependencies", (at.workflow_id, at.instance_id, event.step_id, event.index), cells)
+    message = f"Has signal {event.name!r}" if event.signal_id else f"Waits no more for signal {event.name!r}"
+    moment = Moment(event.at_ms, "LOG", event.run_id, step_id=event.step_id)
+    tell(rows, at, moment, body_of(message=message, signal_id=event.signal_id))
+    step_matched(rows, at.workflow_id, at.instance_id, event)
 
 
-def _loop_ended(at: At, event: c.LoopEnded) -> Changes:
-    yield entry_put(
-        at,
-        Moment(event.at_ms, "LOG", event.run_id, step_id=event.header, iteration=event.iteration),
-        message=f"The loop of {event.header!r} ends after {event.iteration} iterations",
-    )
+def _lease_renewed(rows: Rows, _: At, event: c.LeaseRenewed) -> None:
+    cells: Cells = {"lease_at_ms": event.lease_at_ms, "changed_at_ms": event.at_ms}
+    rows.amend("attempts", {"token": event.token}, cells)
 
 
-def _lease_renewed(_: At, event: c.LeaseRenewed) -> Changes:
-    cells: dict[str, Cell] = {"lease_at_ms": event.lease_at_ms, "changed_at_ms": event.at_ms}
-    yield Amend("attempts", {"token": event.token}, cells)
+def _step_logged(rows: Rows, at: At, event: c.StepLogged) -> None:
+    rows.amend("attempts", {"token": event.token}, {"message": event.text, "changed_at_ms": event.at_ms})
+    tell(rows, at, _of_step(event), body_of(worker=event.worker, message=event.text))
 
 
-def _step_logged(at: At, event: c.StepLogged) -> Changes:
-    yield Amend("attempts", {"token": event.token}, {"message": event.text, "changed_at_ms": event.at_ms})
-    yield entry_put(
-        at,
-        Moment(
-            event.at_ms,
-            "LOG",
-            event.run_id,
-            step_id=event.step_id,
-            attempt=event.attempt,
-            iteration=event.iteration,
-        ),
-        worker=event.worker,
-        message=event.text,
-    )
-
-
-def _report_refused(at: At, event: c.ReportRefused) -> Changes:
-    cells = {
+def _report_refused(rows: Rows, at: At, event: c.ReportRefused) -> None:
+    cells: Cells = {
         "token": event.token,
         "worker": event.worker,
         "report": event.report.value,
         "reason": event.reason,
         "at_ms": event.at_ms,
     }
-    yield Put("refused_reports", at.place, cells)
-    yield entry_put(
-        at,
-        Moment(event.at_ms, "LOG", step_id=event.step_id),
-        worker=event.worker,
-        message=f"Refused {event.report.value}: {event.reason}",
-    )
+    rows.put("refused_reports", (at.stream, at.partition, at.offset), cells)
+    moment = Moment(event.at_ms, "LOG", step_id=event.step_id)
+    message = f"Refused {event.report.value}: {event.reason}"
+    tell(rows, at, moment, body_of(worker=event.worker, message=message))
 
 
-def _action_taken(at: At, event: c.ActionTaken) -> Changes:
-    yield entry_put(
-        at,
-        Moment(event.at_ms, "ACTION", event.run_id, step_id=event.step_id),
-        action=event.action.value,
-        author=event.author,
-        message=event.reason,
-    )
-    yield outcome_put(at, event, run_id=event.run_id, step_id=event.step_id, action=event.action.value)
+def _action_taken(rows: Rows, at: At, event: c.ActionTaken) -> None:
+    moment = Moment(event.at_ms, "ACTION", event.run_id, step_id=event.step_id)
+    tell(rows, at, moment, body_of(action=event.action.value, author=event.author, message=event.reason))
+    outcome(rows, at, event, run_id=event.run_id, step_id=event.step_id, action=event.action.value)
 
 
-def _restart_requested(at: At, event: c.RestartRequested) -> Changes:
-    yield entry_put(
-        at,
-        Moment(event.at_ms, "ACTION", event.run_id),
-        action=c.Action.RESTART.value,
-        author=event.author,
-        restart=event.restart,
-    )
-    yield outcome_put(at, event, run_id=event.run_id)
+def _restart_requested(rows: Rows, at: At, event: c.RestartRequested) -> None:
+    body = body_of(action=c.Action.RESTART.value, author=event.author, restart=event.restart)
+    tell(rows, at, Moment(event.at_ms, "ACTION", event.run_id), body)
+    outcome(rows, at, event, run_id=event.run_id)
 
 
-def task_given(task: c.Task) -> Changes:
+def task_given(rows: Rows, task: c.Task) -> None:
     """Work that a worker may take."""
-    key: dict[str, Cell] = {
-        "workflow_id": task.workflow_id,
-        "instance_id": task.instance_id,
-        "run_id": task.run_id,
-        "step_id": task.step_id,
-        "iteration": task.iteration,
-        "attempt": task.attempt,
-    }
-    cells: dict[str, Cell] = {
+    key = (task.workflow_id, task.instance_id, task.run_id, task.step_id, task.iteration, task.attempt)
+    cells: Cells = {
         "token": task.token,
         "type": task.type,
         "sub_type": task.sub_type,
@@ -243,15 +191,17 @@ def task_given(task: c.Task) -> Changes:
         "deadline_at_ms": task.deadline_at_ms,
         "at_ms": task.at_ms,
     }
-    yield Put("tasks", key, cells)
+    rows.put("tasks", key, cells)
+    rows.news(task_news(task.type))
 
 
-def task_cancelled(cancelled: c.CancelTask) -> Changes:
+def task_cancelled(rows: Rows, cancelled: c.CancelTask) -> None:
     """A worker may still be at it, and should stop."""
-    yield Put("cancellations", {"token": cancelled.token}, {"reason": cancelled.reason, "at_ms": cancelled.at_ms})
+    rows.put("cancellations", (cancelled.token,), {"reason": cancelled.reason, "at_ms": cancelled.at_ms})
+    rows.news(CANCELLATIONS)
 
 
-OF_RUNS: Final[Mapping[type[Any], Callable[[At, Any], Changes]]] = {
+OF_RUNS: Final[Mapping[type[Any], Callable[[Rows, At, Any], None]]] = {
     c.RunStarted: _run_started,
     c.StepChanged: _step_changed,
     c.LoopEntered: _loop_entered,

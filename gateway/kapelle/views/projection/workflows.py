@@ -1,27 +1,18 @@
 """What the events of workflows do to the view."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from kapelle.schemas import contracts as c
-from kapelle.views.changes import Cell, Change, Erase, Forget, Label, Put
 from kapelle.views.labels import declared_tags, labels_of
-from kapelle.views.projection.at import (
-    PHASE_AFTER,
-    PHASE_BEFORE,
-    At,
-    Moment,
-    entry_put,
-    outcome_put,
-    run_cells,
-    status_puts,
-)
-
-Changes = Iterator[Change]
+from kapelle.views.projection.at import PHASE_AFTER, PHASE_BEFORE, STANDINGS, At, Moment, body_of, outcome, tell
+from kapelle.views.rows import Cells, Rows
 
 OF_PROPERTIES: Final = 0  # in place of a version
+ENGINE: Final = "kapelle"  # the author of what nobody asked for
+LAUNCHED: Final = body_of(message="Left the queue of its run strategy")
 
 
 class _Named(msgspec.Struct):
@@ -32,224 +23,165 @@ class _Owned(msgspec.Struct):
     owner: str | dict[str, Any] | None = None
 
 
-def _workflow(at: At, event: Any, **cells: Any) -> Put:
-    return Put("workflows", {"workflow_id": at.workflow_id}, {**cells, "modified_at_ms": event.at_ms})
+def _change(rows: Rows, at: At, event: Any, **cells: Any) -> None:
+    rows.put("workflows", (at.workflow_id,), {**cells, "modified_at_ms": event.at_ms})
 
 
-def _note(at: At, event: Any, log: str) -> Put:
-    cells = {"author": event.author, "log": log, "at_ms": event.at_ms}
-    return Put("notes", {"workflow_id": at.workflow_id, "position": at.offset}, cells)
+def _note(rows: Rows, at: At, event: Any, log: str) -> None:
+    cells: Cells = {"author": getattr(event, "author", ENGINE), "log": log, "at_ms": event.at_ms}
+    rows.put("notes", (at.workflow_id, at.offset), cells)
 
 
-def _version_pushed(at: At, event: c.VersionPushed) -> Changes:
+def _version_pushed(rows: Rows, at: At, event: c.VersionPushed) -> None:
     name = msgspec.json.decode(event.definition, type=_Named).name
-    yield Put(
-        "workflows",
-        {"workflow_id": at.workflow_id},
-        {"latest_version": event.version, "name": name, "is_deleted": 0, "modified_at_ms": event.at_ms},
-        first={"created_at_ms": event.at_ms},
-    )
-    yield Put(
-        "versions",
-        {"workflow_id": at.workflow_id, "version": event.version},
-        {
-            "definition": event.definition,
-            "metadata": event.metadata,
-            "author": event.author,
-            "at_ms": event.at_ms,
-        },
-    )
-    yield from _declared(at, event.version, event.definition)
-    yield _note(at, event, f"Pushed version {event.version}")
-    yield outcome_put(at, event, version=event.version)
+    cells: Cells = {"latest_version": event.version, "name": name, "is_deleted": 0, "modified_at_ms": event.at_ms}
+    rows.put("workflows", (at.workflow_id,), cells, {"created_at_ms": event.at_ms})
+    pushed: Cells = {
+        "definition": event.definition,
+        "metadata": event.metadata,
+        "author": event.author,
+        "at_ms": event.at_ms,
+    }
+    rows.put("versions", (at.workflow_id, event.version), pushed)
+    _declare(rows, at, event.version, event.definition)
+    _note(rows, at, event, f"Pushed version {event.version}")
+    outcome(rows, at, event, version=event.version)
 
 
-def _declared(at: At, version: int, text: str) -> Changes:
+def _declare(rows: Rows, at: At, version: int, text: str) -> None:
     """The tags that instances will have from now on."""
-    yield Erase("declared_tags", {"workflow_id": at.workflow_id, "version": version})
+    rows.erase("declared_tags", {"workflow_id": at.workflow_id, "version": version})
     for tag in declared_tags(text):
-        yield Put("declared_tags", {"workflow_id": at.workflow_id, "version": version, "tag": tag}, {})
+        rows.put("declared_tags", (at.workflow_id, version, tag), {})
 
 
-def _version_activated(at: At, event: c.VersionActivated) -> Changes:
-    yield _workflow(at, event, active_version=event.version, activated_at_ms=event.at_ms, activated_by=event.author)
+def _version_activated(rows: Rows, at: At, event: c.VersionActivated) -> None:
+    _change(rows, at, event, active_version=event.version, activated_at_ms=event.at_ms, activated_by=event.author)
     before = f"version {event.previous_version}" if event.previous_version else "none"
-    yield _note(at, event, f"Activated version {event.version} (before: {before})")
-    yield outcome_put(at, event, version=event.version)
+    _note(rows, at, event, f"Activated version {event.version} (before: {before})")
+    outcome(rows, at, event, version=event.version)
 
 
-def _triggers_armed(at: At, event: c.TriggersArmed) -> Changes:
-    told = [("Armed", event.armed), ("Disarmed", event.disarmed)]
-    log = "; ".join(f"{verb} {', '.join(names)}" for verb, names in told if names)
+def _triggers_armed(rows: Rows, at: At, event: c.TriggersArmed) -> None:
+    done = [("Armed", event.armed), ("Disarmed", event.disarmed)]
+    log = "; ".join(f"{verb} {', '.join(names)}" for verb, names in done if names)
     if log:
-        cells: dict[str, Cell] = {"author": "kapelle", "log": f"Triggers: {log}", "at_ms": event.at_ms}
-        yield Put("notes", {"workflow_id": at.workflow_id, "position": at.offset}, cells)
+        _note(rows, at, event, f"Triggers: {log}")
 
 
-def _workflow_deactivated(at: At, event: c.WorkflowDeactivated) -> Changes:
-    yield _workflow(at, event, active_version=0, activated_at_ms=None, activated_by=None)
-    yield _note(at, event, f"Deactivated version {event.previous_version}")
-    yield outcome_put(at, event, version=event.previous_version)
+def _workflow_deactivated(rows: Rows, at: At, event: c.WorkflowDeactivated) -> None:
+    _change(rows, at, event, active_version=0, activated_at_ms=None, activated_by=None)
+    _note(rows, at, event, f"Deactivated version {event.previous_version}")
+    outcome(rows, at, event, version=event.previous_version)
 
 
-def _properties_changed(at: At, event: c.PropertiesChanged) -> Changes:
+def _properties_changed(rows: Rows, at: At, event: c.PropertiesChanged) -> None:
     owner = msgspec.json.decode(event.properties, type=_Owned).owner
-    yield _workflow(at, event, owner=owner.get("name") if isinstance(owner, dict) else owner)
-    yield Put(
-        "properties",
-        {"workflow_id": at.workflow_id, "position": at.offset},
-        {
-            "properties": event.properties,
-            "changes": event.changes,
-            "author": event.author,
-            "at_ms": event.at_ms,
-        },
-    )
-    yield from _declared(at, OF_PROPERTIES, event.properties)
-    yield _note(at, event, f"Changed properties: {event.changes}")
-    yield outcome_put(at, event)
+    _change(rows, at, event, owner=owner.get("name") if isinstance(owner, dict) else owner)
+    cells: Cells = {"properties": event.properties, "author": event.author, "at_ms": event.at_ms}
+    rows.put("properties", (at.workflow_id,), cells)
+    _declare(rows, at, OF_PROPERTIES, event.properties)
+    _note(rows, at, event, f"Changed properties: {event.changes}")
+    outcome(rows, at, event)
 
 
-def _workflow_deleted(at: At, event: c.WorkflowDeleted) -> Changes:
-    yield Forget(at.workflow_id)
+def _workflow_deleted(rows: Rows, at: At, event: c.WorkflowDeleted) -> None:
+    rows.forget(at.workflow_id)
     for table in ("versions", "properties"):
-        yield Erase(table, {"workflow_id": at.workflow_id})
-    yield _note(at, event, "Deleted the workflow")
-    yield outcome_put(at, event)
+        rows.erase(table, {"workflow_id": at.workflow_id})
+    _note(rows, at, event, "Deleted the workflow")
+    outcome(rows, at, event)
 
 
-def _instance_created(at: At, event: c.InstanceCreated) -> Changes:
-    run = run_cells(at, event.run_id, event.instance_id)
-    yield Put(
-        "runs",
-        run,
-        {
-            "version": event.version,
-            "request_id": event.request_id,
-            "author": event.author,
-            "initiator": event.initiator,
-            "params": event.params,
-            "run_params": event.run_params,
-            "step_run_params": event.step_run_params,
-            "runtime_tags": event.runtime_tags,
-            "artifacts": event.artifacts,
-            "correlation_id": event.correlation_id,
-            "restart": event.restart,
-            "created_at_ms": event.at_ms,
-            "created_reason": event.reason,
-        },
-    )
-    yield from status_puts(at, event.run_id, event.status, event.instance_id)
+def _instance_created(rows: Rows, at: At, event: c.InstanceCreated) -> None:
+    instance, run_id, at_ms = (at.workflow_id, event.instance_id), event.run_id, event.at_ms
+    cells: Cells = {
+        "version": event.version,
+        "request_id": event.request_id,
+        "author": event.author,
+        "initiator": event.initiator,
+        "params": event.params,
+        "run_params": event.run_params,
+        "step_run_params": event.step_run_params,
+        "runtime_tags": event.runtime_tags,
+        "artifacts": event.artifacts,
+        "correlation_id": event.correlation_id,
+        "restart": event.restart,
+        "created_at_ms": at_ms,
+        "created_reason": event.reason,
+    }
+    rows.put("runs", (*instance, run_id), cells)
+    rank, status = STANDINGS[event.status]
+    rows.stand((*instance, run_id), rank, status)
     # A later run finds what the first one has written, unless the view has let go of it.
-    whole: dict[str, Cell] = {"workflow_id": at.workflow_id, "instance_id": event.instance_id}
-    yield Put("instances", whole, {}, first={"created_at_ms": event.at_ms})
+    rows.put("instances", instance, {}, {"created_at_ms": at_ms})
     labels = labels_of(event.params, event.runtime_tags, event.initiator)
-    yield Label(at.workflow_id, event.instance_id, event.version, labels)
-    if event.run_id == 1:
-        yield Put("workflows", {"workflow_id": at.workflow_id}, {"latest_instance_id": event.instance_id})
-    yield entry_put(
-        at,
-        Moment(event.at_ms, "STATUS", event.run_id, event.instance_id, phase=PHASE_BEFORE),
-        status=event.status.value,
-        author=event.author,
-        message=event.reason,
-    )
-    yield outcome_put(
-        at,
-        event,
-        event.instance_id,
-        run_id=event.run_id,
-        version=event.version,
-        status=event.status.value,
-        reason=event.reason,
-    )
+    rows.label(instance, at_ms if run_id == 1 else None, event.version, labels)
+    if run_id == 1:
+        rows.put("workflows", (at.workflow_id,), {"latest_instance_id": event.instance_id})
+    body = body_of(status=status, author=event.author, message=event.reason)
+    tell(rows, at, Moment(at_ms, "STATUS", run_id, event.instance_id, phase=PHASE_BEFORE), body)
+    about = {"run_id": run_id, "version": event.version, "status": status, "reason": event.reason}
+    outcome(rows, at, event, event.instance_id, **about)
 
 
-def _start_duplicated(at: At, event: c.StartDuplicated) -> Changes:
-    yield outcome_put(at, event, event.instance_id, run_id=event.run_id)
+def _start_duplicated(rows: Rows, at: At, event: c.StartDuplicated) -> None:
+    outcome(rows, at, event, event.instance_id, run_id=event.run_id)
 
 
-def _instance_launched(at: At, event: c.InstanceLaunched) -> Changes:
-    run = run_cells(at, event.run_id, event.instance_id)
-    yield Put("runs", run, {"launched_at_ms": event.at_ms})
-    yield from status_puts(at, event.run_id, c.InstanceStatus.IN_PROGRESS, event.instance_id)
-    yield entry_put(
-        at,
-        Moment(event.at_ms, "LOG", event.run_id, event.instance_id, phase=PHASE_BEFORE),
-        message="Left the queue of its run strategy",
-    )
+def _instance_launched(rows: Rows, at: At, event: c.InstanceLaunched) -> None:
+    run = (at.workflow_id, event.instance_id, event.run_id)
+    rows.put("runs", run, {"launched_at_ms": event.at_ms})
+    rows.stand(run, *STANDINGS[c.InstanceStatus.IN_PROGRESS])
+    moment = Moment(event.at_ms, "LOG", event.run_id, event.instance_id, phase=PHASE_BEFORE)
+    tell(rows, at, moment, LAUNCHED)
 
 
-def _queue_displaced(at: At, event: c.QueueDisplaced) -> Changes:
+def _queue_displaced(rows: Rows, at: At, event: c.QueueDisplaced) -> None:
     by = f"instance {event.instance_id} run {event.run_id}"
-    cells: dict[str, Cell] = {"author": "kapelle", "log": f"Stopped {event.count} queued runs: {by} was started"}
-    yield Put("notes", {"workflow_id": at.workflow_id, "position": at.offset}, {**cells, "at_ms": event.at_ms})
+    _note(rows, at, event, f"Stopped {event.count} queued runs: {by} was started")
 
 
-def _termination_requested(at: At, event: c.TerminationRequested) -> Changes:
-    yield entry_put(
-        at,
-        Moment(event.at_ms, "ACTION", event.run_id, event.instance_id, phase=PHASE_BEFORE),
-        action=event.action.value,
-        author=event.author,
-        message=event.reason,
-    )
-    yield outcome_put(at, event, event.instance_id, run_id=event.run_id, action=event.action.value)
+def _termination_requested(rows: Rows, at: At, event: c.TerminationRequested) -> None:
+    action = event.action.value
+    moment = Moment(event.at_ms, "ACTION", event.run_id, event.instance_id, phase=PHASE_BEFORE)
+    tell(rows, at, moment, body_of(action=action, author=event.author, message=event.reason))
+    outcome(rows, at, event, event.instance_id, run_id=event.run_id, action=action)
 
 
-def _termination_progressed(at: At, event: c.TerminationProgressed) -> Changes:
-    yield outcome_put(at, event, count=event.count, is_last=event.is_last)
+def _termination_progressed(rows: Rows, at: At, event: c.TerminationProgressed) -> None:
+    outcome(rows, at, event, count=event.count, is_last=event.is_last)
 
 
-def _instance_ended(at: At, event: c.InstanceEnded) -> Changes:
-    run = run_cells(at, event.run_id, event.instance_id)
-    yield Put("runs", run, {"recorded_at_ms": event.at_ms, "recorded_reason": event.reason})
-    yield from status_puts(at, event.run_id, event.status, event.instance_id)
+def _instance_ended(rows: Rows, at: At, event: c.InstanceEnded) -> None:
+    run = (at.workflow_id, event.instance_id, event.run_id)
+    rows.put("runs", run, {"recorded_at_ms": event.at_ms, "recorded_reason": event.reason})
+    rows.stand(run, *STANDINGS[event.status])
     if not event.was_launched:  # of one that was, `runs` tells the end
-        yield entry_put(
-            at,
-            Moment(event.at_ms, "STATUS", event.run_id, event.instance_id, phase=PHASE_AFTER),
-            status=event.status.value,
-            message=event.reason,
-        )
+        moment = Moment(event.at_ms, "STATUS", event.run_id, event.instance_id, phase=PHASE_AFTER)
+        tell(rows, at, moment, body_of(status=event.status.value, message=event.reason))
 
 
-def _instance_unblocked(at: At, event: c.InstanceUnblocked) -> Changes:
-    yield entry_put(
-        at,
-        Moment(event.at_ms, "ACTION", None, event.instance_id, phase=PHASE_AFTER),
-        action=c.Action.UNBLOCK.value,
-        author=event.author,
-        message=event.reason,
-    )
-    yield outcome_put(at, event, event.instance_id)
+def _instance_unblocked(rows: Rows, at: At, event: c.InstanceUnblocked) -> None:
+    moment = Moment(event.at_ms, "ACTION", None, event.instance_id, phase=PHASE_AFTER)
+    body = body_of(action=c.Action.UNBLOCK.value, author=event.author, message=event.reason)
+    tell(rows, at, moment, body)
+    outcome(rows, at, event, event.instance_id)
 
 
-def command_settled(at: At, event: c.CommandSettled) -> Changes:
+def command_settled(rows: Rows, at: At, event: c.CommandSettled) -> None:
     """Of a workflow or of a run: there was nothing to do."""
-    yield outcome_put(
-        at,
-        event,
-        command=event.command,
-        version=event.version,
-        run_id=event.run_id or None,
-        reason=event.reason,
-    )
+    about = {"command": event.command, "version": event.version, "run_id": event.run_id or None}
+    outcome(rows, at, event, None, **about, reason=event.reason)
 
 
-def command_refused(at: At, event: c.CommandRefused) -> Changes:
+def command_refused(rows: Rows, at: At, event: c.CommandRefused) -> None:
     """Of a workflow or of a run: nothing has changed but that the request is answered."""
-    yield outcome_put(
-        at,
-        event,
-        command=event.command,
-        refusal=event.refusal.value,
-        message=event.message,
-        errors=list(event.errors),
-    )
+    about = {"command": event.command, "refusal": event.refusal.value, "message": event.message}
+    outcome(rows, at, event, None, **about, errors=list(event.errors))
 
 
-OF_WORKFLOWS: Final[Mapping[type[Any], Callable[[At, Any], Changes]]] = {
+OF_WORKFLOWS: Final[Mapping[type[Any], Callable[[Rows, At, Any], None]]] = {
     c.VersionPushed: _version_pushed,
     c.VersionActivated: _version_activated,
     c.TriggersArmed: _triggers_armed,

@@ -1,7 +1,7 @@
 """Finding instances: pages by status, workflow, time and label, the one created last first, and counts of them.
 
 A page must not take longer because there are more instances. So each statement names the index whose order is that of
-the list, several statuses are merged from as many ordered arms, and nothing is counted beyond a limit.
+the list, the statuses are merged from as many ordered arms, and nothing is counted beyond a limit.
 """
 
 import sqlite3
@@ -16,14 +16,8 @@ from kapelle.views.queries.records import instance_record
 COUNTED_MAX: Final = 1_000  # what is counted one by one is counted up to this
 LOOKED_MAX: Final = 10_000  # of those with a label, so many are looked at for a page
 FEW: Final = 2_000  # of so few, each can be looked at
+NO_STATUS: Final = ""  # that of nobody
 
-# Which index has the instances with a status, with a workflow, in the order of the list.
-INDEXES: Final = {
-    (False, False): "instances_by_time",
-    (True, False): "instances_by_status",
-    (False, True): "instances_by_workflow",
-    (True, True): "instances_by_workflow_status",
-}
 NEWEST_FIRST: Final = "ORDER BY at_ms DESC, workflow_id DESC, instance_id DESC"
 OLDEST_FIRST: Final = "ORDER BY at_ms, workflow_id, instance_id"
 
@@ -109,6 +103,8 @@ class Looking:
         self._connection = connection
         self._filters = filters
         self._counts = counts(connection, filters.workflow_id)
+        # Every list is merged from lists of one status each: without a filter, of each that some instance has.
+        self._statuses = filters.statuses or tuple(self._counts) or (NO_STATUS,)
         # A label may be on a million instances, and a status on three of them: what there is few of comes first.
         self._by_label = bool(filters.labels) and self._counted() > FEW
 
@@ -147,8 +143,7 @@ class Looking:
         return self._counted() if self._filters.are_counted else self.count(None, newer=False)
 
     def _counted(self) -> int:
-        statuses = self._filters.statuses or tuple(self._counts)
-        return sum(self._counts.get(status, 0) for status in statuses)
+        return sum(self._counts.get(status, 0) for status in self._statuses)
 
     def statement(self, after: Place | None, *, newer: bool, cut: Place | None = None) -> tuple[str, Values]:
         """The places in the order of the list, up to a cut and with it, as SQL without a limit."""
@@ -157,9 +152,8 @@ class Looking:
             bounds["<=" if newer else ">="] = cut
         if self._by_label:
             return f"{self._labelled(bounds)} {order}", self._values(bounds)
-        statuses = range(len(self._filters.statuses))
-        arms = [self._arm(f"i.status = :status_{number}", bounds) for number in statuses]
-        return f"{' UNION ALL '.join(arms or [self._arm('', bounds)])} {order}", self._values(bounds)
+        arms = [self._arm(number, bounds) for number in range(len(self._statuses))]
+        return f"{' UNION ALL '.join(arms)} {order}", self._values(bounds)
 
     def _with_label(self, after: Place | None, *, newer: bool) -> tuple[str, Values]:
         """The places of the first label alone, in the order of the list."""
@@ -173,23 +167,22 @@ class Looking:
         filters = self._filters
         values: Values = {
             "workflow_id": filters.workflow_id,
-            **{f"status_{number}": status for number, status in enumerate(filters.statuses)},
+            **{f"status_{number}": status for number, status in enumerate(self._statuses)},
             **{f"label_{number}": label for number, label in enumerate(filters.labels)},
         }
         for sign, place in bounds.items():
             values |= {f"{name}_{NAMES[sign]}": part for name, part in zip(PLACE, place, strict=True)}
         return values
 
-    def _arm(self, status: str, bounds: Bounds) -> str:
-        """The instances of one status, or of all, from the index that has them in order."""
+    def _arm(self, number: int, bounds: Bounds) -> str:
+        """The instances of one status, from the index that has them in order."""
         has_workflow = self._filters.workflow_id is not None
-        where = ["i.created_at_ms IS NOT NULL", *_within("i", bounds)]
-        where += [status] if status else []
+        where = [f"i.status = :status_{number}", "i.created_at_ms IS NOT NULL", *_within("i", bounds)]
         where += ["i.workflow_id = :workflow_id"] if has_workflow else []
         where += [_has_label(number) for number in range(len(self._filters.labels))]
         return (
             "SELECT i.created_at_ms AS at_ms, i.workflow_id AS workflow_id, i.instance_id AS instance_id "  # noqa: S608 - values are bound
-            f"FROM instances i INDEXED BY {INDEXES[bool(status), has_workflow]} WHERE {' AND '.join(where)}"
+            f"FROM instances i INDEXED BY instances_by_{'workflow_' * has_workflow}status WHERE {' AND '.join(where)}"
         )
 
     def _labelled(self, bounds: Bounds) -> str:

@@ -3,7 +3,10 @@
 import sqlite3
 from typing import Final
 
-PLACES_MAX: Final = 10_000
+from kapelle.views.projection.at import PHASE_RUN
+from kapelle.views.queries.timelines import ENTRIES_MAX, entries
+
+PLACES_MAX: Final = ENTRIES_MAX
 
 Place = tuple[str, int, int]  # stream, partition, offset
 
@@ -13,12 +16,12 @@ def places(connection: sqlite3.Connection, workflow_id: str, instance_id: int) -
 
     Heartbeats that only renewed a lease leave nothing in the view, and are not among them.
     """
-    rows = connection.execute(
-        """SELECT stream, partition, position, at_ms, COALESCE(run_id, 0) AS run_id, phase FROM timeline
-            WHERE workflow_id = ?1 AND instance_id = ?2
-        UNION ALL SELECT stream, partition, position, at_ms, 0, 1 FROM requests INDEXED BY requests_refused
-            WHERE kind = 'CommandRefused' AND workflow_id = ?1 AND instance_id = ?2
-        ORDER BY at_ms DESC, run_id DESC, phase DESC, stream DESC, position DESC LIMIT ?3""",
+    refused = connection.execute(
+        """SELECT at_ms, stream, partition, position FROM requests INDEXED BY requests_refused
+        WHERE kind = 'CommandRefused' AND workflow_id = ? AND instance_id = ? ORDER BY at_ms DESC LIMIT ?""",
         (workflow_id, instance_id, PLACES_MAX),
-    ).fetchall()
-    return [(row["stream"], row["partition"], row["position"]) for row in reversed(rows)]
+    )
+    found = [((row["at_ms"], 0, PHASE_RUN, row["stream"], row["position"]), row["partition"]) for row in refused]
+    found += [(entry.order, entry.partition) for entry in entries(connection, workflow_id, instance_id)]
+    found.sort()
+    return [(stream, partition, position) for (_, _, _, stream, position), partition in found[-PLACES_MAX:]]

@@ -5,8 +5,7 @@ from typing import Any
 
 from kapelle.views.queries.pages import Wanted, page_of, place_of
 from kapelle.views.queries.records import Record, entry_record, instance_record
-
-TIMELINE_MAX = 10_000
+from kapelle.views.queries.timelines import entries
 
 
 def run(connection: sqlite3.Connection, workflow_id: str, instance_id: int, run_id: int | None = None) -> Record | None:
@@ -67,9 +66,4 @@ def _shown(page: dict[str, Any]) -> dict[str, Any]:
 
 def timeline(connection: sqlite3.Connection, workflow_id: str, instance_id: int) -> list[Record]:
     """What happened to an instance, in order: the latest entries, if there are very many."""
-    rows = connection.execute(
-        """SELECT * FROM timeline WHERE workflow_id = ? AND instance_id = ?
-        ORDER BY at_ms DESC, run_id DESC, phase DESC, position DESC LIMIT ?""",
-        (workflow_id, instance_id, TIMELINE_MAX),
-    ).fetchall()
-    return [entry_record(row) for row in reversed(rows)]
+    return [entry_record(entry) for entry in entries(connection, workflow_id, instance_id)]

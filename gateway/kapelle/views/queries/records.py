@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from kapelle.schemas.contracts import StepStatus
+from kapelle.views.queries.timelines import Entry
 
 EMPTY_OBJECT: Final = msgspec.Raw(b"{}")
 Record = dict[str, Any]
@@ -102,16 +103,16 @@ def _step_retry(row: sqlite3.Row) -> Record:
     }
 
 
-def entry_record(row: sqlite3.Row) -> Record:
+def entry_record(entry: Entry) -> Record:
     """An entry of a timeline. What it does not speak of is left out."""
     about: Record = {
-        "timestamp": row["at_ms"],
-        "type": row["type"],
-        "workflow_run_id": row["run_id"],
-        "step_id": row["step_id"],
-        "step_attempt_id": row["attempt"],
-        "iteration": row["iteration"],
+        "timestamp": entry.at_ms,
+        "type": entry.type,
+        "workflow_run_id": entry.run_id,
+        "step_id": entry.step_id,
+        "step_attempt_id": entry.attempt,
+        "iteration": entry.iteration,
     }
     given = {name: value for name, value in about.items() if value is not None}
-    body: Record = msgspec.json.decode(row["body"])
+    body: Record = msgspec.json.decode(entry.body)
     return given | body

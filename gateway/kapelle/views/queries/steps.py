@@ -3,6 +3,7 @@
 import sqlite3
 
 from kapelle.views.queries.records import Record, entry_record, step_record
+from kapelle.views.queries.timelines import Entry, entries
 
 WITH_TYPE = """SELECT a.*, t.type, (
         SELECT group_concat(d.name, ', ') FROM dependencies d WHERE d.workflow_id = a.workflow_id
@@ -37,9 +38,9 @@ def attempt(
     ).fetchone()
     if row is None:
         return None
-    entries = connection.execute(
-        """SELECT * FROM timeline WHERE workflow_id = ? AND instance_id = ? AND run_id = ? AND step_id = ?
-        AND (attempt IS NULL OR attempt = ?) ORDER BY at_ms, phase, position""",
-        (workflow_id, instance_id, row["run_id"], step_id, row["attempt"]),
-    ).fetchall()
-    return {**step_record(row), "timeline": [entry_record(entry) for entry in entries]}
+
+    def is_of_it(entry: Entry) -> bool:
+        return (entry.run_id, entry.step_id) == (row["run_id"], step_id) and entry.attempt in (None, row["attempt"])
+
+    told = entries(connection, workflow_id, instance_id, is_of_it)
+    return {**step_record(row), "timeline": [entry_record(entry) for entry in told]}

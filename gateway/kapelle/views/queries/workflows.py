@@ -121,10 +121,8 @@ def versions(connection: sqlite3.Connection, workflow_id: str, wanted: Wanted) -
 
 
 def properties(connection: sqlite3.Connection, workflow_id: str) -> Record | None:
-    """The latest snapshot of the properties."""
-    row = connection.execute(
-        "SELECT * FROM properties WHERE workflow_id = ? ORDER BY position DESC LIMIT 1", (workflow_id,)
-    ).fetchone()
+    """The properties as they are."""
+    row = connection.execute("SELECT * FROM properties WHERE workflow_id = ?", (workflow_id,)).fetchone()
     if row is None:
         return None
     about = {"workflow_id": workflow_id, "author": row["author"], "create_time": row["at_ms"]}
