@@ -20,12 +20,12 @@ from kapelle.cli.reporting import unready
 from kapelle.topology.kafka.config import KafkaSettings, Protocol
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.page import topology
-from tests.conftest import PrivateBroker
 from tests.integration.api.places import embedded_place
 from tests.integration.runtime.members import Deployment, until
 from tests.integration.runtime.members import Running as Member
 from tests.integration.ways_in import Running, running
-from tests.support.broker import Broker, BrokerSettings
+from tests.support.broker import Broker
+from tests.support.proxy import Proxy
 from tests.tidy.files import REPOSITORY
 from tests.unit.cli.apps import doubts
 
@@ -165,12 +165,12 @@ def test_a_worker_is_ready_while_it_can_ask_for_tasks(tmp_path: Path) -> None:
 
 
 def test_processors_are_well_but_not_ready_while_the_broker_is_away(
-    private_broker: PrivateBroker, tmp_path: Path
+    own_broker: Broker, proxy: Proxy, tmp_path: Path
 ) -> None:
-    broker = private_broker(BrokerSettings())
-    Deployment(broker, tmp_path, doubts("away"))
-    words = ["processors", "run", "--app", "tests.unit.cli.apps:doubts", "--prefix", "away", "--metrics-port", "0"]
-    words += ["--bootstrap-servers", broker.bootstrap_servers, "--state-dir", "state", "--statistics-ms", "200"]
+    prefix = f"away-{uuid.uuid4().hex[:8]}"
+    Deployment(own_broker, tmp_path, doubts(prefix))
+    words = ["processors", "run", "--app", "tests.unit.cli.apps:doubts", "--prefix", prefix, "--metrics-port", "0"]
+    words += ["--bootstrap-servers", own_broker.proxied_servers, "--state-dir", "state", "--statistics-ms", "200"]
     with ExitStack() as opened:
         process = Running(words, tmp_path, {"PYTHONPATH": str(REPOSITORY)})
         opened.callback(process.stop)
@@ -178,10 +178,10 @@ def test_processors_are_well_but_not_ready_while_the_broker_is_away(
         (url,) = re.findall(r"url=(http://127\S+)/metrics", process.said)
         until(lambda: asked(f"{url}/ready")[0] == 200, f"it to be ready: {process.said}", ENOUGH_S)
 
-        broker.stop()
+        proxy.refuse()
         until(lambda: asked(f"{url}/ready")[0] == 503, "it to notice", ENOUGH_S)
         health = asked(f"{url}/health")
-        broker.start()
+        proxy.accept()
         until(lambda: asked(f"{url}/ready")[0] == 200, "it to be ready again", ENOUGH_S)
 
     assert health == (200, {"status": "ok"})
