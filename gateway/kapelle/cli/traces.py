@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from types import ModuleType
 from typing import Annotated
 
@@ -99,11 +99,9 @@ def run(
         from kapelle.tracing.relay import TraceRelay  # noqa: PLC0415
 
         topology = target.topology()
-        exporter = exporting.Exporter(endpoint, service or topology.prefix)
-        opened.callback(exporter.close)
+        exporter = opened.enter_context(closing(exporting.Exporter(endpoint, service or topology.prefix)))
         Topics(topology, kafka).verify()
-        ids = Ids(topology.prefix, sample)
-        relay = TraceRelay(topology, kafka, exporter, ids, is_from_end=begin is Begin.LATEST)
+        relay = TraceRelay(topology, kafka, exporter, Ids(topology.prefix, sample), is_from_end=begin is Begin.LATEST)
         heard.working()
         _log.info("telling", extra={"fields": {"endpoint": exporter.url, "sample": sample}})
         with measured(heard, relay.metrics, server, metrics_file) as stopped:
