@@ -98,13 +98,13 @@ class Folding:
             self._board.tell({ANYTHING, *(() if batch is None else batch.all_news())})
 
     def _run_supervised(self) -> None:
+        wait_s = WAIT_S
         try:
             while not self._stop.is_set():
                 try:
-                    if self.step(WAIT_S) == self._batch_records:
+                    if self.step(wait_s) == self._batch_records:
                         self._tell_progress()
-                    if self._retention is not None and self._retention.turn(self._positions):
-                        self._board.tell([ANYTHING])
+                    wait_s = 0.0 if self._take_turn() else WAIT_S
                 except (JournalError, CycleAborted) as error:
                     self._begin_again(error)
         except BaseException as error:  # noqa: BLE001  supervised: `failure` holds it, and health tells it
@@ -112,6 +112,13 @@ class Folding:
                 self.failure = error
                 _log.exception("the view stopped")
                 self._board.tell_all()
+
+    def _take_turn(self) -> bool:
+        """Whether anything has left the view: then more may be about to."""
+        if self._retention is None or not self._retention.turn(self._positions):
+            return False
+        self._board.tell([ANYTHING])
+        return True
 
     def _begin_again(self, error: Exception) -> None:
         """The log was away for a moment. What was read and not written is read again."""

@@ -1,19 +1,22 @@
-"""What leaves the view: instances that ended long ago. What is queued or runs stays, however old it is.
+"""What leaves the view: instances that ended long ago, and then all else of that age that nothing left speaks of.
 
 An instance may leave only when all that the log has of it is folded: what came later would leave half of it behind. So
-the ends of the log are asked for, and when the view has come that far, whatever had ended by then may go. The log keeps
-everything: a view that is made anew has it all again, until it leaves again.
+the ends of the log are asked for, and when the view has come that far, whatever had ended by then may go. What is
+queued or runs stays, however old it is. The log keeps everything: a view that is made anew has it all again, until it
+leaves again.
 """
 
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from kapelle.processors.runs.states import INSTANCE_TERMINAL
 from kapelle.topology.journal import Journal, JournalError, Point
+from kapelle.views.aging import SWEEPS, Place, swept
 from kapelle.views.database import Database
 from kapelle.views.progress import ends_of
+from kapelle.views.schema import BY_AGE
 
 EVERY_S: Final = 60.0
 BATCH_INSTANCES: Final = 200
@@ -31,13 +34,15 @@ OVER: Final = (
 TAKEN_AWAY: Final = (
     """DELETE FROM requests WHERE workflow_id = ?1
         AND request_id IN (SELECT request_id FROM runs WHERE workflow_id = ?1 AND instance_id = ?2)""",
-    """DELETE FROM refused_reports
-        WHERE token IN (SELECT token FROM attempts WHERE workflow_id = ?1 AND instance_id = ?2)""",
+    "DELETE FROM requests WHERE workflow_id = ?1 AND instance_id = ?2 AND kind <> 'InstanceCreated'",
     """DELETE FROM cancellations
         WHERE token IN (SELECT token FROM attempts WHERE workflow_id = ?1 AND instance_id = ?2)""",
     *(
         f"DELETE FROM {table} WHERE workflow_id = ?1 AND instance_id = ?2"  # noqa: S608 - of our own words
-        for table in ("tasks", "dependencies", "step_signals", "labels", "timeline", "attempts", "runs", "instances")
+        for table in (
+            *("refused_reports", "tasks", "dependencies", "step_signals", "subscriptions", "labels", "timeline"),
+            *("attempts", "runs", "instances"),
+        )
     ),
 )
 
@@ -72,19 +77,21 @@ class Retention:
         self._clock = clock
         self._next_s = 0.0
         self._ends: Mapping[Point, int] | None = None  # how far the view must be
-        self._before_ms = 0
+        self._pass: Iterator[int] = iter(())
+        with database.writing() as connection:
+            for statement in BY_AGE:
+                connection.execute(statement)
 
     def turn(self, positions: Mapping[Point, int]) -> int:
-        """Let go of what may go, if it is time to look for it. Returns how many instances that were."""
+        """Let go of some of what may go, if it is time to look for it. Returns how many things that were."""
         if self._ends is None:
             self._look()
         if self._ends is None or any(positions.get(point, 0) < end for point, end in self._ends.items()):
             return 0
-        with self._database.writing() as connection:
-            gone = take_away(connection, self._before_ms)
-        if gone < BATCH_INSTANCES:
+        gone = next(self._pass, None)
+        if gone is None:
             self._ends = None
-        return gone
+        return gone or 0
 
     def _look(self) -> None:
         if time.monotonic() < self._next_s:
@@ -95,4 +102,18 @@ class Retention:
             self._ends = ends_of(self._journal)
         except JournalError:
             return  # it is asked again
-        self._before_ms = before_ms
+        self._pass = self._passing(before_ms)
+
+    def _passing(self, before_ms: int) -> Iterator[int]:
+        """One look at all there is, in turns: how much has left in each."""
+        gone = BATCH_INSTANCES
+        while gone == BATCH_INSTANCES:
+            with self._database.writing() as connection:
+                gone = take_away(connection, before_ms)
+            yield gone
+        for sweep in SWEEPS:
+            place: Place | None = sweep.start
+            while place is not None:
+                with self._database.writing() as connection:
+                    place, gone = swept(connection, sweep, place, before_ms)
+                yield gone

@@ -104,7 +104,8 @@ TABLES: Final = (
         workflow_id TEXT, instance_id INTEGER, kind TEXT, body TEXT, at_ms INTEGER,
         PRIMARY KEY (request_id, stream, partition, position)
     ) WITHOUT ROWID""",
-    "CREATE INDEX requests_refused ON requests (workflow_id, instance_id) WHERE kind = 'CommandRefused'",
+    # Who started an instance is found by its runs.
+    "CREATE INDEX requests_by_instance ON requests (workflow_id, instance_id) WHERE kind <> 'InstanceCreated'",
     # A task is known by its attempt. `is_over` comes from the run, everything else from the task: either may be first.
     """CREATE TABLE tasks (
         workflow_id TEXT, instance_id INTEGER, run_id INTEGER, step_id TEXT, iteration INTEGER, attempt INTEGER,
@@ -117,11 +118,17 @@ TABLES: Final = (
     "CREATE TABLE cancellations (token TEXT PRIMARY KEY, reason TEXT, at_ms INTEGER) WITHOUT ROWID",
     "CREATE INDEX cancellations_by_time ON cancellations (at_ms)",
     """CREATE TABLE refused_reports (
-        stream TEXT, partition INTEGER, position INTEGER,
+        stream TEXT, partition INTEGER, position INTEGER, workflow_id TEXT, instance_id INTEGER,
         token TEXT, worker TEXT, report TEXT, reason TEXT, at_ms INTEGER,
         PRIMARY KEY (stream, partition, position)
     ) WITHOUT ROWID""",
     "CREATE INDEX refused_reports_by_token ON refused_reports (token)",
+    "CREATE INDEX refused_reports_by_instance ON refused_reports (workflow_id, instance_id)",
     *INSTANCE_TABLES,
     *SIGNAL_TABLES,
+)
+# Only a view from which things leave looks for them by their age.
+BY_AGE: Final = tuple(
+    f"CREATE INDEX IF NOT EXISTS {table}_by_age ON {table} (at_ms)"
+    for table in ("signals", "vain_signals", "requests", "refused_reports")
 )

@@ -2,10 +2,13 @@
 
 from typing import Final
 
+_VAIN: Final = (("DUPLICATED", "duplicates"), ("TOO_LATE", "too_late"))
+
 SIGNAL_TABLES: Final = (
+    # Signals are numbered without gaps. Those above the floor are all there; of the others, some have left.
     """CREATE TABLE signal_names (
-        name TEXT PRIMARY KEY, sequence INTEGER DEFAULT 0, at_ms INTEGER, subscribed_at_ms INTEGER,
-        too_late_at_ms INTEGER
+        name TEXT PRIMARY KEY, sequence INTEGER DEFAULT 0, floor INTEGER, at_ms INTEGER, subscribed_at_ms INTEGER,
+        too_late_at_ms INTEGER, duplicates INTEGER DEFAULT 0, too_late INTEGER DEFAULT 0
     ) WITHOUT ROWID""",
     # `position` is the offset of the event: what stood before it was so when the signal came.
     """CREATE TABLE signals (
@@ -23,8 +26,22 @@ SIGNAL_TABLES: Final = (
         workflow_id TEXT, instance_id INTEGER, step_id TEXT,
         PRIMARY KEY (name, position)
     ) WITHOUT ROWID""",
+    "CREATE INDEX vain_signals_by_id ON vain_signals (name, signal_id, position)",
     "CREATE INDEX vain_signals_by_first ON vain_signals (name, first_sequence, position)",
     "CREATE INDEX vain_signals_by_source ON vain_signals (workflow_id, instance_id) WHERE workflow_id IS NOT NULL",
+    *(
+        f"""CREATE TRIGGER {column}_came AFTER INSERT ON vain_signals WHEN NEW.status = '{status}' BEGIN
+            INSERT INTO signal_names (name, {column}) VALUES (NEW.name, 1)
+            ON CONFLICT DO UPDATE SET {column} = {column} + 1;
+        END"""  # noqa: S608 - of our own words
+        for status, column in _VAIN
+    ),
+    *(
+        f"""CREATE TRIGGER {column}_went AFTER DELETE ON vain_signals WHEN OLD.status = '{status}' BEGIN
+            UPDATE signal_names SET {column} = {column} - 1 WHERE name = OLD.name;
+        END"""  # noqa: S608
+        for status, column in _VAIN
+    ),
     # Who wanted to hear of a name, from when to when; `ended` is 0 while they still do.
     """CREATE TABLE subscriptions (
         name TEXT, subscription TEXT, position INTEGER, ended INTEGER DEFAULT 0, match TEXT,
@@ -32,6 +49,8 @@ SIGNAL_TABLES: Final = (
         PRIMARY KEY (name, subscription, position)
     ) WITHOUT ROWID""",
     "CREATE INDEX subscriptions_by_end ON subscriptions (name, ended, subscription, position)",
+    """CREATE INDEX subscriptions_by_instance ON subscriptions (workflow_id, instance_id)
+        WHERE instance_id IS NOT NULL""",
     """CREATE TABLE offers (
         name TEXT, sequence INTEGER, subscription TEXT, at_ms INTEGER,
         PRIMARY KEY (name, sequence, subscription)

@@ -152,6 +152,8 @@ def _step_logged(rows: Rows, at: At, event: c.StepLogged) -> None:
 
 def _report_refused(rows: Rows, at: At, event: c.ReportRefused) -> None:
     cells: Cells = {
+        "workflow_id": at.workflow_id,
+        "instance_id": at.instance_id,
         "token": event.token,
         "worker": event.worker,
         "report": event.report.value,

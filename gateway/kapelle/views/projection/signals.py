@@ -68,7 +68,8 @@ def _accepted(rows: Rows, entry: Entry, event: c.SignalAccepted) -> None:
         **_origin(source),
     }
     rows.put("signals", (event.name, event.sequence), cells)
-    rows.put("signal_names", (event.name,), {"sequence": event.sequence, "at_ms": event.at_ms})
+    latest: Cells = {"sequence": event.sequence, "at_ms": event.at_ms}
+    rows.put("signal_names", (event.name,), latest, {"floor": event.sequence - 1})
     _offered(rows, entry, event)
     _outcome(rows, entry, event, source, sequence=event.sequence)
 

@@ -17,8 +17,9 @@ def places(connection: sqlite3.Connection, workflow_id: str, instance_id: int) -
     Heartbeats that only renewed a lease leave nothing in the view, and are not among them.
     """
     refused = connection.execute(
-        """SELECT at_ms, stream, partition, position FROM requests INDEXED BY requests_refused
-        WHERE kind = 'CommandRefused' AND workflow_id = ? AND instance_id = ? ORDER BY at_ms DESC LIMIT ?""",
+        """SELECT at_ms, stream, partition, position FROM requests INDEXED BY requests_by_instance
+        WHERE workflow_id = ? AND instance_id = ? AND kind <> 'InstanceCreated' AND kind = 'CommandRefused'
+        ORDER BY at_ms DESC LIMIT ?""",
         (workflow_id, instance_id, PLACES_MAX),
     )
     found = [((row["at_ms"], 0, PHASE_RUN, row["stream"], row["position"]), row["partition"]) for row in refused]

@@ -1,13 +1,14 @@
 """Signals: their names, those of one name, and announcements that came to nothing."""
 
 import sqlite3
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from kapelle.views.queries.pages import Wanted, page_of, place_of
 from kapelle.views.queries.records import Record, raw
 
+NUMBER_MAX: Final = 2**63 - 1
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
@@ -29,45 +30,53 @@ def names(connection: sqlite3.Connection, wanted: Wanted, prefix: str = "") -> d
 
 
 def _count(connection: sqlite3.Connection, statement: str, given: tuple[Any, ...]) -> int:
-    found: int = connection.execute(statement, given).fetchone()[0]
-    return found
+    found = connection.execute(statement, given).fetchone()
+    return 0 if found is None else int(found[0])
 
 
 def _named(connection: sqlite3.Connection, row: sqlite3.Row) -> Record:
-    vain = connection.execute(
-        "SELECT status, COUNT(*) AS count FROM vain_signals WHERE name = ? GROUP BY status", (row["name"],)
-    ).fetchall()
-    counts = {one["status"]: one["count"] for one in vain}
+    # By what subscriptions are called, so that nothing but the index is read.
     waiting = connection.execute(
-        "SELECT COUNT(trigger_id), COUNT(step_id) FROM subscriptions INDEXED BY subscriptions_by_end "
-        "WHERE name = ? AND ended = 0",
+        """SELECT COUNT(*) AS all_, COUNT(CASE WHEN subscription GLOB 'trigger/*' THEN 1 END) AS triggers
+        FROM subscriptions INDEXED BY subscriptions_by_end WHERE name = ? AND ended = 0""",
         (row["name"],),
     ).fetchone()
     return {
         "name": row["name"],
         "signals": row["sequence"],
-        "duplicates": counts.get("DUPLICATED", 0),
-        "too_late": counts.get("TOO_LATE", 0),
-        "triggers": waiting[0],
-        "waiting_steps": waiting[1],
+        "duplicates": row["duplicates"],
+        "too_late": row["too_late"],
+        "triggers": waiting["triggers"],
+        "waiting_steps": waiting["all_"] - waiting["triggers"],
         "latest_time": row["at_ms"],
     }
 
 
 def of_name(connection: sqlite3.Connection, name: str, wanted: Wanted) -> dict[str, Any]:
     """The signals of a name, the latest first."""
-    sign, order = (">", "ASC") if wanted.backwards else ("<", "DESC")
-    place = (None,) if wanted.cursor is None else place_of(wanted.cursor, tuple[Number])
+    sign, order, edge = (">", "ASC", -1) if wanted.backwards else ("<", "DESC", NUMBER_MAX)
+    (place,) = (edge,) if wanted.cursor is None else place_of(wanted.cursor, tuple[Number])
     rows = connection.execute(
-        f"SELECT * FROM signals WHERE name = ?1 AND (?2 IS NULL OR sequence {sign} ?2) "  # noqa: S608 - a sign of ours
-        f"ORDER BY sequence {order} LIMIT ?3",
-        (name, *place, wanted.limit + 1),
+        f"SELECT * FROM signals WHERE name = ? AND sequence {sign} ? ORDER BY sequence {order} LIMIT ?",  # noqa: S608
+        (name, place, wanted.limit + 1),
     ).fetchall()
-    total = latest(connection, name) or 0  # they are numbered without gaps
     shown = rows[: wanted.limit]
-    first = (shown[-1] if wanted.backwards else shown[0])["sequence"] if shown else total
-    page = page_of(rows, wanted, place=lambda row: (row["sequence"],), total=total, before=total - first)
+    first = (shown[-1] if wanted.backwards else shown[0])["sequence"] if shown else 0
+    before = _after(connection, name, first) if shown else 0
+    total = _after(connection, name, 0)
+    page = page_of(rows, wanted, place=lambda row: (row["sequence"],), total=total, before=before)
     return {**page, "elements": [signal_record(row) for row in page["elements"]]}
+
+
+def _after(connection: sqlite3.Connection, name: str, sequence: int) -> int:
+    """How many signals come after one. Above the floor none has left, so that few are counted."""
+    found = connection.execute(
+        """SELECT MAX(n.sequence - MAX(n.floor, ?2), 0) + (
+            SELECT COUNT(*) FROM signals s WHERE s.name = n.name AND s.sequence > ?2 AND s.sequence <= n.floor
+        ) FROM signal_names n WHERE n.name = ?1 AND n.floor IS NOT NULL""",
+        (name, sequence),
+    ).fetchone()
+    return 0 if found is None else int(found[0])
 
 
 def is_known(connection: sqlite3.Connection, name: str) -> bool:
@@ -112,17 +121,18 @@ def signal_record(row: sqlite3.Row) -> Record:
 
 def refused(connection: sqlite3.Connection, name: str, wanted: Wanted, signal_id: str | None) -> dict[str, Any]:
     """Announcements of a name that came to nothing, of one id or of all, the latest first."""
-    sign, order = (">", "ASC") if wanted.backwards else ("<", "DESC")
-    place = (None,) if wanted.cursor is None else place_of(wanted.cursor, tuple[Number])
-    whole = "FROM vain_signals WHERE name = ?1 AND (?2 IS NULL OR signal_id = ?2)"
+    sign, order, edge = (">", "ASC", -1) if wanted.backwards else ("<", "DESC", NUMBER_MAX)
+    (place,) = (edge,) if wanted.cursor is None else place_of(wanted.cursor, tuple[Number])
+    whole = f"FROM vain_signals WHERE name = ?{' AND signal_id = ?' * (signal_id is not None)}"
+    of = (name,) if signal_id is None else (name, signal_id)
     rows = connection.execute(
-        f"SELECT * {whole} AND (?3 IS NULL OR position {sign} ?3) ORDER BY position {order} LIMIT ?4",
-        (name, signal_id, *place, wanted.limit + 1),
+        f"SELECT * {whole} AND position {sign} ? ORDER BY position {order} LIMIT ?", (*of, place, wanted.limit + 1)
     ).fetchall()
     shown = rows[: wanted.limit]
-    first = (shown[-1] if wanted.backwards else shown[0])["position"] if shown else 2**62
-    total = _count(connection, f"SELECT COUNT(*) {whole}", (name, signal_id))
-    before = _count(connection, f"SELECT COUNT(*) {whole} AND position > ?3", (name, signal_id, first))
+    first = (shown[-1] if wanted.backwards else shown[0])["position"] if shown else NUMBER_MAX
+    counted = "SELECT duplicates + too_late FROM signal_names WHERE name = ?"
+    total = _count(connection, counted if signal_id is None else f"SELECT COUNT(*) {whole}", of)
+    before = _count(connection, f"SELECT COUNT(*) {whole} AND position > ?", (*of, first))
     page = page_of(rows, wanted, place=lambda row: (row["position"],), total=total, before=before)
     return {**page, "elements": [refused_record(row) for row in page["elements"]]}
 

@@ -9,7 +9,7 @@ import msgspec
 from kapelle.processors.triggers.definition import Trigger, trigger_of
 from kapelle.views.queries import workflows
 from kapelle.views.queries.records import Record
-from kapelle.views.queries.signals import signal_record, signal_row
+from kapelle.views.queries.signals import latest, signal_record, signal_row
 from kapelle.views.queries.verdicts import of_trigger, start_of
 
 TRIGGERS_MAX: Final = 200
@@ -129,7 +129,8 @@ def _explained(connection: sqlite3.Connection, trigger: Record) -> Record:
         signal = signal_row(connection, name, None)
         if signal is None:
             seen[name] = None
-            missing.append(f"Nobody has announced {name!r} so far")
+            has_left = latest(connection, name) is not None
+            missing.append(f"Every {name!r} has left the view" if has_left else f"Nobody has announced {name!r} so far")
             continue
         verdict = of_trigger(connection, signal, *at)
         seen[name] = {**signal_record(signal), "verdict": verdict}

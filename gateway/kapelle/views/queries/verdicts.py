@@ -166,7 +166,7 @@ def _start_reason(row: sqlite3.Row, partners: Mapping[str, int], start: Mapping[
         "CREATED": f"It started {where}{with_them}",
         "DUPLICATED": f"It fired{with_them}, but the same start had been asked for before: {where}",
         "REFUSED": f"It fired{with_them}, but the start was refused: {start.get('message')}",
-        "NOT_SEEN": f"It fired{with_them}; the start is not visible yet",
+        "NOT_SEEN": f"It fired{with_them}; the start is not visible yet, or has left the view with its instance",
     }[start["start"]]
 
 
@@ -184,7 +184,11 @@ def of_step(connection: sqlite3.Connection, signal: sqlite3.Row, about: Record) 
         ),
     ).fetchone()
     if row is None:
+        instance = (about["workflow_id"], about["workflow_instance_id"])
+        there = "SELECT 1 FROM instances WHERE workflow_id = ? AND instance_id = ?"
         reason = "It was offered; the step has not taken it: it does not wait any more, or has not answered yet"
+        if connection.execute(there, instance).fetchone() is None:
+            reason = "It was offered; the instance has left the view, or is not visible yet"
         return {**about, "verdict": OFFERED, "reason": reason}
     reason = f"The step waited for it, and has it since run {row['run_id']}"
     return {**about, "verdict": TAKEN, "reason": reason, "time": row["at_ms"]}
