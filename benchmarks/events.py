@@ -16,20 +16,20 @@ A publisher writes each change and the last state of each instance; the copy loo
 reads. If a record is missing, doubled or wrongly numbered, there are no figures.
 """
 
-import argparse
 import functools
 import json
-import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
+from benchmarks.command import Figures, Part, run
 from benchmarks.contestants import python_peer
 from benchmarks.engine_kafka import ENGINE, KafkaSubject, member
 from benchmarks.events_sinks import WAYS, await_all, await_asked, sink
-from benchmarks.figures import median_ratio, percentile, progress, report
+from benchmarks.figures import median_ratio, percentile, progress
 from benchmarks.harness import DEADLINE_S, Bench, Refused, watcher
 from benchmarks.programs import Program
 from benchmarks.routes import Route, create_counting
@@ -44,7 +44,6 @@ from kapelle.schemas.contracts import InstanceStatus
 from kapelle.topology.page import PROCESSORS, topology
 from tests.support.broker import open_broker
 
-PARTS: Final = ("copy", "lag", "engine", "sinks")
 WORKFLOWS: Final = 64
 EVENTS_EACH: Final = 3  # created, launched, ended
 PUBLISHER: Final = "publisher.instances"
@@ -274,18 +273,21 @@ MEASURES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.events", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a little of everything")
-    parser.add_argument("--only", default=",".join(PARTS), help="parts, separated by commas")
-    options = parser.parse_args()
-    figures: dict[str, Any] = {"benchmark": "events", "partitions": PARTITIONS, "quick": options.quick}
-    with open_broker() as broker:
-        for part in options.only.split(","):
-            figures |= MEASURES[part](broker.bootstrap_servers, quick=options.quick)
-    figures["load_average"] = round(os.getloadavg()[0], 1)  # far above the number of cores: do not trust the figures
-    report(figures)
+def main() -> int:
+    with ExitStack() as opened:
+        servers = functools.cache(lambda: opened.enter_context(open_broker()).bootstrap_servers)
+        parts = {name: _on(servers, measure) for name, measure in MEASURES.items()}
+        return run("events", __doc__, parts, in_the_end=lambda _: {"partitions": PARTITIONS})
+
+
+def _on(servers: Callable[[], str], measure: Callable[..., Figures]) -> Part:
+    """A part on the broker that all share, which is started when the first one begins."""
+
+    def part(*, quick: bool) -> Figures:
+        return measure(servers(), quick=quick)
+
+    return part
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

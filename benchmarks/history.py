@@ -12,87 +12,42 @@
 Who reads another number of events than the bare consumer gives no figure.
 """
 
-import argparse
-import os
 import sys
-from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, Final
+from functools import cache
+from typing import Final
 
+from benchmarks.command import Figures, run
 from benchmarks.engine_kafka import KafkaSubject, kafka_subject
-from benchmarks.figures import progress, report
-from benchmarks.harness import Refused
 from benchmarks.history_rates import RatesSizes, measure_rates
 from benchmarks.history_reads import measure_lag, measure_list
-from benchmarks.programs import ProgramDied
 from tests.support.broker import open_broker
 
-PARTS: Final = ("rates", "lag", "list")
 QUICK: Final = RatesSizes(instances=3_000, rounds=3)
 FULL: Final = RatesSizes(instances=24_000, rounds=3)
 
 
-def _rates(engine: Callable[[], KafkaSubject], *, quick: bool) -> dict[str, Any]:
-    return measure_rates(engine(), QUICK if quick else FULL)
+def main() -> int:
+    with ExitStack() as opened:
+
+        @cache
+        def engine() -> KafkaSubject:
+            """One for all parts that need it, on a broker of our own or on one that is given."""
+            broker = opened.enter_context(open_broker())
+            return opened.enter_context(kafka_subject(broker.bootstrap_servers, None))
+
+        def rates(*, quick: bool) -> Figures:
+            return measure_rates(engine(), QUICK if quick else FULL)
+
+        def lag(*, quick: bool) -> Figures:
+            return measure_lag(engine(), seconds=5.0 if quick else 20.0)
+
+        return run("history", __doc__, {"rates": rates, "lag": lag, "list": _list})
 
 
-def _lag(engine: Callable[[], KafkaSubject], *, quick: bool) -> dict[str, Any]:
-    return measure_lag(engine(), seconds=5.0 if quick else 20.0)
-
-
-def _list(_: Callable[[], KafkaSubject], *, quick: bool) -> dict[str, Any]:
+def _list(*, quick: bool) -> Figures:
     return measure_list(50_000 if quick else 1_000_000, requests=300 if quick else 2_000)
 
 
-MEASURES: Final = {"rates": _rates, "lag": _lag, "list": _list}
-
-
-def measured(wanted: Sequence[str], *, quick: bool) -> tuple[dict[str, Any], dict[str, str]]:
-    """The figures, and what gives none with the reason."""
-    figures: dict[str, Any] = {}
-    refused: dict[str, str] = {}
-    with ExitStack() as opened:
-        subjects: list[KafkaSubject] = []
-
-        def engine() -> KafkaSubject:
-            """One for all parts that need it, on a broker of our own or on one that is given."""
-            if not subjects:
-                broker = opened.enter_context(open_broker())
-                subjects.append(opened.enter_context(kafka_subject(broker.bootstrap_servers, None)))
-            return subjects[0]
-
-        for name in wanted:
-            progress(f"measuring {name}")
-            try:
-                figures |= MEASURES[name](engine, quick=quick)
-            except (Refused, ProgramDied) as failure:
-                refused[name] = str(failure)
-                progress(f"{name} gives no figure: {failure}")
-    return figures, refused
-
-
-def among(text: str) -> list[str]:
-    found = text.split(",")
-    if unknown := [name for name in found if name not in PARTS]:
-        raise argparse.ArgumentTypeError(f"expected some of {','.join(PARTS)}, found {','.join(unknown)}")
-    return found
-
-
-def main(argv: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.history", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="under a minute")
-    parser.add_argument("--only", type=among, default=PARTS, help="rates, lag, list, or some with commas between")
-    options = parser.parse_args(argv)
-    figures, refused = measured(options.only, quick=options.quick)
-    found = {"benchmark": "history", "quick": options.quick, **figures}
-    found["load_average"] = round(os.getloadavg()[0], 1)  # far above the number of cores: do not trust the figures
-    if refused:
-        found["refused"] = refused
-    report(found)
-    return 1 if refused else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
