@@ -15,11 +15,14 @@ from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner, Result
 
 from kapelle.cli.main import cli
+from kapelle.cli.schemas import framing
+from kapelle.registry import RegistryServer
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.page import topology
+from kapelle.topology.settings import MemberSettings
 from kapelle.topology.tables import Batch, Memory, RocksStore, ShardState
-from tests.integration.runtime.members import Deployment, own, until
+from tests.integration.runtime.members import LIMITS, Deployment, own, until
 from tests.proof.kafka import patiently, publish, unfolded
 from tests.proof.processors import PROCESSORS
 from tests.proof.workload import mixed
@@ -185,6 +188,36 @@ def test_the_past_is_shown_compared_and_taken_along(place: Place, tmp_path: Path
     assert sum(row["row"]["count"] for row in now["rows"]) == 100
     assert [row["row"]["count"] for row in then["rows"]] == [1] * len(then["rows"])
     assert {(row["processor"], row["table"]) for row in changed} == {("counting", "counts")}
+    assert from_file == now
+    assert "right" in kapelle("verify", "--file", file, "--app", PROOF).stdout
+
+
+def test_a_history_that_was_written_by_the_ids_of_a_registry_is_replayed_by_asking_it(
+    place: Place, tmp_path: Path
+) -> None:
+    file, events = tmp_path / "history.avro", place.topology.topic(place.topology.processors["counting"].events)
+    with RegistryServer() as registry:
+        by_registry = [*place.options, "--registry", registry.url]
+        refused = kapelle("verify", *by_registry, code=4).stderr
+        kapelle("schemas", "apply", "--app", PROOF, "--prefix", place.topology.prefix, "--registry", registry.url)
+        settings = MemberSettings(limits=LIMITS, framing=framing(place.topology, registry.url))
+        place.publish(mixed(1, 100))
+        with place.member(settings=settings):
+            place.drain()
+        verdicts = place.verdicts("--registry", registry.url)
+        now = counts("end", *by_registry)
+        kapelle("replay", "export", file, *by_registry)
+        ids = {int.from_bytes((message.value() or b"")[1:5], "big") for message in place.messages(events)}
+        known = registry.subjects.version(f"{events}-value", "latest").id
+    without = kapelle("replay", "as-of", "end", "all", *place.options, code=1).stderr
+    from_file = counts("end", "--file", file, "--app", PROOF)
+
+    assert "kapelle schemas apply" in refused
+    assert ids == {known}
+    assert wrong(verdicts) == []
+    assert sum(verdict["events"] for verdict in verdicts if verdict["processor"] == "counting") == 100
+    assert sum(row["row"]["count"] for row in now["rows"]) == 100
+    assert "ask the Schema Registry for it" in without
     assert from_file == now
     assert "right" in kapelle("verify", "--file", file, "--app", PROOF).stdout
 

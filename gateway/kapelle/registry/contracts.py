@@ -59,8 +59,12 @@ class PublicSchemas:
         return self.check(registry)
 
     def framing(self, registry: RegistryClient) -> ByRegistry:
-        """How records of public topics are written by the ids of their schemas. Nothing is registered for that."""
+        """How records of public topics are written by the ids of their schemas, and read by those of all versions.
+
+        Nothing is registered for that.
+        """
         ids: dict[type[Contract], int] = {}
+        earlier: dict[int, str] = {}
         for subject, contract in self.subjects.items():
             found = registry.id_of(subject, contract.SCHEMA)
             if found is None:
@@ -69,7 +73,8 @@ class PublicSchemas:
                     "To register it: kapelle schemas apply --registry URL"
                 )
             ids[contract] = found
-        return ByRegistry(ids)
+            earlier |= {one.id: one.schema for one in registry.versions(subject)}
+        return ByRegistry(ids, earlier)
 
     def _standing(self, registry: RegistryClient, subject: str, contract: type[Contract]) -> Standing:
         versions = registry.versions(subject)

@@ -62,6 +62,10 @@ class Catalog:
         except KeyError:
             raise UnknownSchemaId(schema_id) from None
 
+    def known_ids(self) -> Mapping[int, int]:
+        """For each id in the registry that is known the fingerprint of its schema. Several may be of the same."""
+        return dict(self._fingerprints)
+
     def schema_ids(self) -> Mapping[int, int]:
         """For each fingerprint its newest id in the registry."""
         return {found: schema_id for schema_id, found in sorted(self._fingerprints.items())}

@@ -66,14 +66,20 @@ class Confluent:
 
 
 class ByRegistry:
-    """The wire format of Schema Registry for contracts that have an id there, single-object encoding for all others."""
+    """The wire format of Schema Registry for contracts that have an id there, single-object encoding for all others.
+
+    `earlier` are schemas by the ids that earlier releases may have written with: they are read.
+    """
 
     size_bytes = _SINGLE_OBJECT_BYTES
 
-    def __init__(self, ids: Mapping[type[Contract], int]) -> None:
+    def __init__(self, ids: Mapping[type[Contract], int], earlier: Mapping[int, str] | None = None) -> None:
         self._ids = dict(ids)
+        self._earlier = dict(earlier or {})
 
     def heads(self, catalog: Catalog) -> Mapping[type[Contract], bytes]:
+        for schema_id, schema_json in self._earlier.items():
+            catalog.learn(schema_json, schema_id=schema_id)
         for contract, schema_id in self._ids.items():
             catalog.learn(contract.SCHEMA, schema_id=schema_id)
         registered = {contract: _CONFLUENT + number.to_bytes(4, "big") for contract, number in self._ids.items()}

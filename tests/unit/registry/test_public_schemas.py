@@ -20,6 +20,8 @@ from kapelle.topology.embedded import EmbeddedRuntime, EmbeddedSettings
 from kapelle.topology.page import topology
 from kapelle.topology.settings import MemberSettings
 from kapelle.topology.tables import MemoryStore
+from tests.proof.contracts import Counted
+from tests.proof.processors import topology as proof
 
 SUBJECT = "kapelle.public.instances.changes-value"
 DEFINITION = (
@@ -144,3 +146,25 @@ def test_public_records_are_written_by_their_ids_and_read_by_any_reader_of_avro(
     assert [one["status"] for one in found] == ["CREATED", "IN_PROGRESS", "SUCCEEDED"]
     codec = Codec(whole.catalog(), framing)
     assert [codec.decode(value).to_avro() for value in changes] == [value[5:] for value in changes]
+
+
+def test_what_earlier_releases_wrote_by_other_ids_is_read(server: RegistryServer) -> None:
+    whole, subject = proof("all", prefix="proof", partitions=1), "proof.counting.events-value"
+    now = json.loads(Counted.SCHEMA)
+    more = [*now["fields"], {"name": "cost", "type": "long", "default": 0}]
+    for earlier in ({**now, "fields": more}, {**now, "doc": "In other words."}):
+        server.subjects.register(subject, json.dumps(earlier))
+    with RegistryClient(server.url) as client:
+        PublicSchemas(whole).apply(client)
+        codec = Codec(whole.catalog(), PublicSchemas(whole).framing(client))
+        numbers = [one.id for one in client.versions(subject)]
+    value = Counted("t1", "word", 3)
+    written = codec.encode(value)
+
+    found = [
+        codec.decode(b"\0" + number.to_bytes(4, "big") + written[5:] + cost)
+        for number, cost in zip(numbers, (b"\2", b"", b""), strict=True)
+    ]
+
+    assert found == [value] * 3
+    assert int.from_bytes(written[1:5], "big") == numbers[-1]

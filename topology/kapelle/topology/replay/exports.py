@@ -130,7 +130,7 @@ def about(history: History, shards: Sequence[ShardFacts], version: str) -> About
         partitions=history.topology.partitions_default,
         shards=list(shards),
         schemas=told | known,
-        schema_ids={number: f"{found:016x}" for found, number in catalog.schema_ids().items()},
+        schema_ids={number: f"{found:016x}" for number, found in catalog.known_ids().items()},
     )
 
 
