@@ -79,7 +79,7 @@ class HistoryReader:
             message.partition() or 0,
             message.offset() or 0,
         )
-        value = self._decoder.value(message.value(), f"{stream}-{partition} at {offset}")
+        value = self._decoder.value(message.value(), stream, partition, offset)
         return Entry(stream, partition, offset, key_text(_bytes(message.key())), value, message.timestamp()[1])
 
 

@@ -42,12 +42,12 @@ class Database:
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
         try:
-            self._writer = self._connect()
-            self.is_new = not self._is_for(identity, anew=anew)
-        except sqlite3.DatabaseError:  # what is there is no database
-            self.is_new = True
-        if self.is_new:
-            self._make(identity)
+            self.is_new = not self._opened(identity, anew=anew)
+            if self.is_new:
+                self._make(identity)
+        except BaseException:
+            self._release()
+            raise
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -89,9 +89,12 @@ class Database:
             for connection in (*self._idle, self._writer):
                 connection.close()
             self._idle = []
-            if self._lock is not None:
-                self._lock.release()
-                self._lock = None
+            self._release()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -123,16 +126,20 @@ class Database:
                 return
         connection.close()
 
-    def _is_for(self, identity: str, *, anew: bool) -> bool:
+    def _opened(self, identity: str, *, anew: bool) -> bool:
+        """Open what is there. Whether it is of this log, and of these tables."""
+        try:
+            self._writer = self._connect()
+        except sqlite3.DatabaseError:  # what is there is no database
+            return False
         try:
             rows = self._writer.execute("SELECT name, value FROM about").fetchall()
         except sqlite3.DatabaseError:  # nothing is there, or nothing of use
             rows = []
-        found = {row["name"]: row["value"] for row in rows}
-        if anew or found != {"schema_version": str(SCHEMA_VERSION), "identity": identity}:
-            self._writer.close()
-            return False
-        return True
+        if not anew and {row["name"]: row["value"] for row in rows} == _about(identity):
+            return True
+        self._writer.close()
+        return False
 
     def _make(self, identity: str) -> None:
         """Begin with empty tables. Whatever was there can be folded again."""
@@ -140,11 +147,14 @@ class Database:
             for name in (self._path.name, f"{self._path.name}-wal", f"{self._path.name}-shm"):
                 self._path.with_name(name).unlink(missing_ok=True)
         self._writer = self._connect()
-        about = {"schema_version": str(SCHEMA_VERSION), "identity": identity}
         with self.writing() as connection:
             for statement in TABLES:
                 connection.execute(statement)
-            connection.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+            connection.executemany("INSERT INTO about VALUES (?, ?)", _about(identity).items())
+
+
+def _about(identity: str) -> dict[str, str]:
+    return {"schema_version": str(SCHEMA_VERSION), "identity": identity}
 
 
 def save_offsets(connection: sqlite3.Connection, offsets: Mapping[Point, int]) -> None:

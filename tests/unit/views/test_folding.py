@@ -166,6 +166,19 @@ def test_a_directory_in_use_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     Views(journal, tmp_path).close()
 
 
+def test_a_view_that_cannot_be_made_lets_go_of_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kapelle.views.database.LOCK_WAIT_S", 0.0)
+    journal = EmbeddedJournal(Engine().runtime)
+    (tmp_path / "views.sqlite").mkdir()
+
+    with pytest.raises(OSError, match=r"views\.sqlite") as refused:
+        Views(journal, tmp_path)
+
+    (tmp_path / "views.sqlite").rmdir()
+    Views(journal, tmp_path).close()
+    assert refused
+
+
 def test_a_batch_that_fails_leaves_nothing_behind() -> None:
     engine = Engine()
     engine.push(definition("etl"))

@@ -13,6 +13,8 @@ LIMIT_MAX: Final = 200
 LIMIT_DEFAULT: Final = 50
 CURSOR_CHARS_MAX: Final = 1_000
 
+TEXT_MAX: Final = "\U0010ffff"  # no name begins so
+
 K = TypeVar("K", bound=tuple[Any, ...])
 R = TypeVar("R")
 
@@ -23,6 +25,11 @@ class Wanted(msgspec.Struct, frozen=True):
     limit: int = LIMIT_DEFAULT
     cursor: str | None = None
     backwards: bool = False
+
+
+def begins(column: str) -> str:
+    """The condition that a text begins with the first parameter, such that an index on it is searched."""
+    return f"{column} >= ?1 AND {column} < ?1 || '{TEXT_MAX}'"
 
 
 def cursor_of(place: Sequence[Any]) -> str:

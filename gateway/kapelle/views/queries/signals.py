@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from kapelle.views.queries.pages import Wanted, page_of, place_of
+from kapelle.views.queries.pages import TEXT_MAX, Wanted, begins, page_of, place_of
 from kapelle.views.queries.records import Record, raw
 
 NUMBER_MAX: Final = 2**63 - 1
@@ -14,12 +14,11 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 def names(connection: sqlite3.Connection, wanted: Wanted, prefix: str = "") -> dict[str, Any]:
     """All names that begin so, by name: how many signals each has had, and how many want to hear of it."""
-    sign, order = ("<", "DESC") if wanted.backwards else (">", "ASC")
-    place = (None,) if wanted.cursor is None else place_of(wanted.cursor, tuple[str])
-    whole = "FROM signal_names n WHERE substr(n.name, 1, length(?1)) = ?1"
+    sign, order, edge = ("<", "DESC", TEXT_MAX) if wanted.backwards else (">", "ASC", "")
+    (place,) = (edge,) if wanted.cursor is None else place_of(wanted.cursor, tuple[str])
+    whole = f"FROM signal_names n WHERE {begins('n.name')}"
     rows = connection.execute(
-        f"SELECT * {whole} AND (?2 IS NULL OR n.name {sign} ?2) ORDER BY n.name {order} LIMIT ?3",
-        (prefix, *place, wanted.limit + 1),
+        f"SELECT * {whole} AND n.name {sign} ?2 ORDER BY n.name {order} LIMIT ?3", (prefix, place, wanted.limit + 1)
     ).fetchall()
     shown = rows[: wanted.limit]
     first = (shown[-1] if wanted.backwards else shown[0])["name"] if shown else ""

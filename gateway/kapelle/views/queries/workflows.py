@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from kapelle.views.queries.browsing import counts as instance_counts
-from kapelle.views.queries.pages import Wanted, page_of, place_of
+from kapelle.views.queries.pages import TEXT_MAX, Wanted, begins, page_of, place_of
 from kapelle.views.queries.records import Record, raw
 
 NOTES_MAX: Final = 300
@@ -23,13 +23,12 @@ def workflow(connection: sqlite3.Connection, workflow_id: str) -> sqlite3.Row | 
 
 def listed(connection: sqlite3.Connection, wanted: Wanted, prefix: str = "") -> dict[str, Any]:
     """All workflows whose ids begin so, by id."""
-    sign, order = ("<", "DESC") if wanted.backwards else (">", "ASC")
-    place = (None,) if wanted.cursor is None else place_of(wanted.cursor, tuple[str])
-    whole = """FROM workflows WHERE is_deleted = 0 AND latest_version > 0
-        AND substr(workflow_id, 1, length(?1)) = ?1"""
+    sign, order, edge = ("<", "DESC", TEXT_MAX) if wanted.backwards else (">", "ASC", "")
+    (place,) = (edge,) if wanted.cursor is None else place_of(wanted.cursor, tuple[str])
+    whole = f"FROM workflows WHERE is_deleted = 0 AND latest_version > 0 AND {begins('workflow_id')}"
     rows = connection.execute(
-        f"SELECT * {whole} AND (?2 IS NULL OR workflow_id {sign} ?2) ORDER BY workflow_id {order} LIMIT ?3",
-        (prefix, *place, wanted.limit + 1),
+        f"SELECT * {whole} AND workflow_id {sign} ?2 ORDER BY workflow_id {order} LIMIT ?3",
+        (prefix, place, wanted.limit + 1),
     ).fetchall()
     total: int = connection.execute(f"SELECT COUNT(*) {whole}", (prefix,)).fetchone()[0]
     shown = rows[: wanted.limit]

@@ -120,7 +120,7 @@ class EmbeddedFollower:
                 partition,
                 one.offset,
                 key_text(one.key),
-                self._decoder.value(one.value, f"{stream}-{partition} at {one.offset}"),
+                self._decoder.value(one.value, stream, partition, one.offset),
                 one.at_ms,
             )
             for one in records

@@ -18,14 +18,14 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
 
 from kapelle.processors.streams import Stream
-from kapelle.schemas import Codec, SchemaError
+from kapelle.schemas import Codec
 from kapelle.schemas.contract import Contract
 from kapelle.schemas.headers import HeaderForm, rfc3339
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.errors import BrokerRefused
 from kapelle.topology.journal.errors import JournalUnavailable
 from kapelle.topology.journal.journal import Entry, Mode, Point, Position, pending
-from kapelle.topology.journal.reading import Decoder, key_text, tell_unreadable
+from kapelle.topology.journal.reading import Decoder, key_text
 from kapelle.topology.kafka.admin import Admin
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.schemas import SchemaTopic
@@ -256,12 +256,8 @@ class Taken(Sequence[Entry]):
         return next(iter(Taken([self._records[at]], self._streams, self._decoder)))
 
     def __iter__(self) -> Iterator[Entry]:
-        streams, decode = self._streams, self._decoder.decode
+        streams, value_of = self._streams, self._decoder.value
         for message in self._records:
             stream, partition, offset = streams[message.topic() or ""], message.partition() or 0, message.offset() or 0
-            value: Contract | None = None
-            try:
-                value = decode(message.value() or b"")
-            except SchemaError as error:
-                tell_unreadable(f"{stream}-{partition} at {offset}", error)
+            value = value_of(message.value(), stream, partition, offset)
             yield Entry(stream, partition, offset, key_text(message.key()), value, message.timestamp()[1])

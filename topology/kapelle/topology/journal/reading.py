@@ -24,12 +24,12 @@ class Decoder:
         self._schemas = schemas
         self._unknown: set[int] = set()
 
-    def value(self, data: bytes | None, where: str) -> Contract | None:
-        """The value of a record, or None with a line in the log that says why."""
+    def value(self, data: bytes | None, stream: str, partition: int, offset: int) -> Contract | None:
+        """The value of a record, or None with a line in the log that says where it stands and what is wrong with it."""
         try:
             return self.decode(data or b"")
         except SchemaError as error:
-            tell_unreadable(where, error)
+            _log.warning("%s-%d at %d cannot be read: %s", stream, partition, offset, error)
             return None
 
     def decode(self, data: bytes) -> Contract:
@@ -43,11 +43,6 @@ class Decoder:
         for key, schema in self._schemas():
             learn_record(self._codec.catalog, key, schema)
         return self._codec.decode(data)
-
-
-def tell_unreadable(where: str, error: SchemaError) -> None:
-    """Say which record is passed by, and why."""
-    _log.warning("%s cannot be read: %s", where, error)
 
 
 def key_text(key: bytes | None) -> str:

@@ -64,15 +64,18 @@ class Folding:
 
     def take(self, records: Sequence[LogRecord]) -> None:
         """Fold these records, which must follow those before them."""
-        for start in range(0, len(records), LOOK_EVERY):
-            some = records[start : start + LOOK_EVERY]
-            with at_rest():
-                self._fold(some)
-            self.position, self.at_ms = some[-1].offset + 1, some[-1].at_ms
-            self.events += len(some)
-            self._kept_bytes += sum([len(record.value or b"") for record in some])
-            if self._kept.rows > KEPT_ROWS_MAX or self._kept_bytes + self._kept.found_bytes > KEPT_BYTES_MAX:
-                self.write()
+        with at_rest():
+            for start in range(0, len(records), LOOK_EVERY):
+                self._take(records[start : start + LOOK_EVERY])
+
+    def _take(self, records: Sequence[LogRecord]) -> None:
+        """Fold some of them, and write what they have changed if that is much by now."""
+        self._fold(records)
+        self.position, self.at_ms = records[-1].offset + 1, records[-1].at_ms
+        self.events += len(records)
+        self._kept_bytes += sum([len(record.value or b"") for record in records])
+        if self._kept.rows > KEPT_ROWS_MAX or self._kept_bytes + self._kept.found_bytes > KEPT_BYTES_MAX:
+            self.write()
 
     def _fold(self, records: Sequence[LogRecord]) -> None:
         appliers, writer, decode = self.processor.appliers, self._kept.writer, self._decode
