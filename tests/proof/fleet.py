@@ -85,10 +85,18 @@ class Fleet:
             try:
                 process.wait(STOP_S)
             except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGUSR1)  # tells where it stands
-                time.sleep(0.5)
-                raise AssertionError(f"member {number} did not stop:\n{self.output(number)[-6000:]}") from None
+                raise AssertionError(f"member {number} did not stop:\n{self.standing(number)}") from None
         return time.monotonic() - began
+
+    def standing(self, number: int) -> str:
+        """Where a member that runs stands, in all its threads, after the last that it has said."""
+        self._processes[number].send_signal(signal.SIGUSR1)
+        time.sleep(0.5)
+        return self.output(number)[-6000:]
+
+    def standing_all(self) -> str:
+        """The same of each that runs."""
+        return "\n".join(f"member {n}:\n{self.standing(n)}" for n in self._processes if self.running(n))
 
     def stop_all(self) -> None:
         for process in self._processes.values():

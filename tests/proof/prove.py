@@ -245,7 +245,8 @@ class Proof:
         quiet, last = 0, -1
         while quiet < QUIET_CHECKS and not self.fleet.failed():
             if time.monotonic() > until:
-                raise TimeoutError(f"not drained after {DRAIN_S} s: {last} offsets left")
+                standing = self.fleet.standing_all()
+                raise TimeoutError(f"not drained after {DRAIN_S} s: {last} offsets left\n{standing}")
             time.sleep(1.0)
             try:
                 lag = committed_lag(self._broker.bootstrap_servers, self._topology)
