@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, but not by name
     AdminClient,
     ConfigResource,
@@ -24,6 +24,15 @@ from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import REFUSED, made
 
 FREE_MB: Final = 1_024
+SLICE_S: Final = 0.1
+# Who coordinates a group is being found out.
+COMING: Final = frozenset(
+    {
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
 
 Configs = dict[str, dict[str, str]]
 
@@ -117,18 +126,29 @@ def looked_at(name: str, check: Check, case: Case) -> Iterator[Finding]:
         if said is None or isinstance(error, BadSetting):
             raise
         advice = "Ask again as somebody who may, or trust that it is right" if said.code() in REFUSED else "Try again"
-        yield Finding(name, Verdict.WARNING, f"could not be looked at: {said.str()}", advice)
+        yield Finding(name, Verdict.WARNING, f"could not be looked at: {_told(said)}", advice)
 
 
 def _found(check: Check, case: Case) -> list[Finding]:
-    """Asked twice at most: a cluster that is new makes its topic of offsets when it is first asked for a group."""
-    try:
-        return list(check(case))
-    except (KafkaException, TopologyError) as error:
-        said = kafka_error(error)
-        if said is None or said.code() not in AWAY or not case.is_patient:
-            raise
-    case.is_patient = False
-    found = list(check(case))
-    case.is_patient = True
-    return found
+    """Asked twice at most, unless a group is being found: a new cluster keeps none until it is first asked for one."""
+    until_s, is_again = time.monotonic() + case.timeout_s, False
+    while True:
+        try:
+            found = list(check(case))
+        except (KafkaException, TopologyError) as error:
+            said = kafka_error(error)
+            if said is not None and said.code() in COMING and time.monotonic() < until_s:
+                time.sleep(SLICE_S)
+                continue
+            if said is None or said.code() not in AWAY or not case.is_patient:
+                raise
+            case.is_patient, is_again = False, True
+        else:
+            case.is_patient |= is_again
+            return found
+
+
+def _told(said: KafkaError) -> str:
+    """What librdkafka says; of some errors it gives nothing but the request."""
+    text = str(said.str())
+    return f"{text}{said.name()}" if text.endswith(": ") else text

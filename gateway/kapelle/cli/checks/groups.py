@@ -3,7 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from confluent_kafka import Consumer, ConsumerGroupState, IsolationLevel, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    TopicPartition,
+)
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
 
 from kapelle.cli.checks.case import Case, Finding, Verdict
@@ -84,16 +90,11 @@ def _topics(case: Case, processor: str) -> list[str]:
 def _committed(case: Case, processor: str) -> list[TopicPartition]:
     inputs = _topics(case, processor)[:-1]
     places = [TopicPartition(topic, n) for topic in inputs for n in case.metadata.topics[topic].partitions]
-    # Not `read_committed`: that would wait for a transaction that is open.
-    config: dict[str, Any] = {
-        **case.settings.reader(case.topology.group(processor)),
-        "isolation.level": "read_uncommitted",
-    }
-    consumer = made(Consumer, config)
-    try:
-        return consumer.committed(places, case.timeout_s)
-    finally:
-        consumer.close()
+    # Not by a consumer: one that may not know the group waits for it until the time is over.
+    group = ConsumerGroupTopicPartitions(case.topology.group(processor), places)
+    asked = case.admin.list_consumer_group_offsets([group], request_timeout=case.timeout_s)
+    found: list[TopicPartition] = asked[group.group_id].result().topic_partitions
+    return found
 
 
 def _check_changelog(case: Case, processor: str, positions: Sequence[TopicPartition]) -> None:
