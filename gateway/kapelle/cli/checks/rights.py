@@ -25,7 +25,7 @@ def allowed(case: Case) -> Iterator[Finding]:
     ]
     for acl, name, missing in refused:
         found = f"{case.role.value} may not {', '.join(missing)} the {acl.resource.lower()}"
-        yield Finding(name, Verdict.WRONG, found, _only(acl, missing).command())
+        yield Finding(name, Verdict.WRONG, found, _only(acl, missing).command(case.settings.bootstrap_servers))
     if not refused:
         yield Finding("rights", Verdict.OK, f"{case.role.value} may do all that they need to, as far as can be asked")
 
@@ -35,7 +35,11 @@ def _only(acl: Acl, operations: list[str]) -> Acl:
 
 
 def _groups(case: Case) -> list[str]:
-    return [case.topology.group(name) for name in case.topology.processors] if case.role is Role.PROCESSORS else []
+    """The groups of a role that are known by their whole names."""
+    if case.role is Role.PROCESSORS:
+        return [case.topology.group(name) for name in case.topology.processors]
+    found = (acl for acl in acls(case.topology) if acl.role is case.role and acl.resource == "GROUP")
+    return [acl.name for acl in found if not acl.prefixed]
 
 
 def _of_topics(case: Case) -> Mapping[str, set[str]]:
@@ -83,7 +87,7 @@ def tried(case: Case) -> Iterator[Finding]:
         advice = "See to the settings and topics of transactions above: transaction.state.log.*, and the coordinator"
         if said.code() in REFUSED:
             needed = [a for a in acls(case.topology) if (a.role, a.resource) == (case.role, "TRANSACTIONAL_ID")]
-            advice = f"{needed[0].command()}; or see transaction.max.timeout.ms above"
+            advice = f"{needed[0].command(case.settings.bootstrap_servers)}; or see transaction.max.timeout.ms above"
         yield Finding("transactions", Verdict.WRONG, f"none can be begun: {said.str()}", advice)
         return
     case.tried_at_ms = began_at_ms
