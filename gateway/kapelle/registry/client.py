@@ -56,6 +56,11 @@ class RegistryClient:
             raise RegistryAway(f"Expected the registry to take a version of {subject}, but it knows no such request")
         return int(found["id"])
 
+    def level(self, subject: str) -> str:
+        """How a subject may change: as it says itself, or all that do not."""
+        found = self._asked("GET", f"/config/{_quoted(subject)}?defaultToGlobal=true") or {}
+        return str(found.get("compatibilityLevel", ""))
+
     def set_level(self, subject: str, level: Level) -> None:
         """Say how a subject may change from now on."""
         self._asked("PUT", f"/config/{_quoted(subject)}", {"compatibility": level.value})

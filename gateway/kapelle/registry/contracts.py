@@ -21,6 +21,7 @@ class State(StrEnum):
     """How a subject stands to the contract of its topic."""
 
     REGISTERED = "registered"
+    LOOSE = "registered, but free to change so that readers notice"
     NEW = "not registered"
     NEWER = "an earlier version is registered"
     BREAKS = "breaks earlier versions"
@@ -87,7 +88,7 @@ class PublicSchemas:
             return Standing(subject, State.BREAKS, problems=problems)
         found = registry.id_of(subject, contract.SCHEMA) if versions else None
         if found is not None:
-            return Standing(subject, State.REGISTERED, found)
+            return Standing(subject, State.REGISTERED if registry.level(subject) == LEVEL else State.LOOSE, found)
         return Standing(subject, State.NEWER if versions else State.NEW)
 
 

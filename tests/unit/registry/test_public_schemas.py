@@ -76,6 +76,19 @@ def test_applying_twice_is_applying_once(server: RegistryServer) -> None:
     assert server.subjects.versions(SUBJECT) == [1]
 
 
+def test_a_subject_that_may_change_so_that_readers_notice_is_told_and_mended(server: RegistryServer) -> None:
+    kapelle("schemas", "apply", "--registry", server.url)
+    server.subjects.set_level("BACKWARD", SUBJECT)
+
+    code, told = kapelle("schemas", "check", "--registry", server.url)
+    mended, _ = kapelle("schemas", "apply", "--registry", server.url)
+
+    assert code == 4
+    assert f"{SUBJECT}: registered, but free to change so that readers notice" in told
+    assert (mended, server.subjects.level(SUBJECT), server.subjects.versions(SUBJECT)) == (0, "FULL_TRANSITIVE", [1])
+    assert kapelle("schemas", "check", "--registry", server.url)[0] == 0
+
+
 def test_a_change_that_breaks_readers_is_told_by_its_field_and_nothing_is_registered(server: RegistryServer) -> None:
     server.subjects.register(SUBJECT, changed({"name": "cost", "type": "long"}))
 
