@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Final
 
 from kapelle.topology.collector import at_rest
@@ -47,6 +48,7 @@ class Folding:
         self._follower = journal.follow(FOLLOWED, database.offsets())
         self._positions: Mapping[Point, int] = dict(self._follower.positions)
         self._horizon: Mapping[Point, int] = self._positions
+        self._is_far_behind = False
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run_supervised, name="kapelle-views", daemon=True)
         self._told_at_s = time.monotonic()
@@ -75,6 +77,13 @@ class Folding:
 
     def step(self, wait_s: float = 0.0) -> int:
         """Fold one batch in this thread. Returns how many records that were."""
+        # Who is far behind waits for nothing, so that the collector can rest from the reading on.
+        with at_rest() if self._is_far_behind else nullcontext():
+            count = self._take(wait_s)
+        self._is_far_behind = count == self._batch_records
+        return count
+
+    def _take(self, wait_s: float) -> int:
         entries = self._follower.take(self._batch_records, wait_s)
         positions = dict(self._follower.positions)
         if positions != self._positions:
@@ -102,7 +111,8 @@ class Folding:
         try:
             while not self._stop.is_set():
                 try:
-                    if self.step(wait_s) == self._batch_records:
+                    self.step(wait_s)
+                    if self._is_far_behind:
                         self._tell_progress()
                     wait_s = 0.0 if self._take_turn() else WAIT_S
                 except (JournalError, CycleAborted) as error:
