@@ -30,6 +30,7 @@ from benchmarks.routes import COUNTING, TOPICS_TIMEOUT_S, Route
 from benchmarks.workload import PARTITIONS, Given
 
 POLL_S = 0.02
+END_WAIT_MS = 10
 DEADLINE_S = 300.0
 ANSWER_TIMEOUT_S = 10.0
 NO_COORDINATOR = {
@@ -165,10 +166,12 @@ class Bench:
 
     def outputs(self) -> Iterator[Any]:
         """Every output that a `read_committed` consumer sees, to the end; in order within a partition."""
-        reader = watcher(self.bootstrap_servers, self.sink, **{"enable.partition.eof": True})
+        # Without a limit to the wait, the broker tells of each end after half a second.
+        settings = {"enable.partition.eof": True, "fetch.wait.max.ms": END_WAIT_MS}
+        reader = watcher(self.bootstrap_servers, self.sink, **settings)
         ended = set[int | None]()
         while len(ended) < PARTITIONS:
-            for message in reader.consume(10_000, 1.0):
+            for message in reader.consume(10_000, POLL_S):
                 error = message.error()
                 if error is None:
                     yield message

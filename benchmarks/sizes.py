@@ -60,7 +60,7 @@ QUICK = Sizes(
     hops=("ours", "bare"),
     pace=Pace(alone=30, records_per_s=500, seconds=1.0),
     idle_s=2.0,
-    growth_keys=500_000,  # fewer are restored before the clock can tell
+    growth_keys=200_000,  # fewer are restored before the clock can tell
     growth_records=5_000,
     growth_waves=1,
     kills=1,
