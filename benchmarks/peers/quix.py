@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from quixstreams import Application, State, message_context  # type: ignore[import-not-found, unused-ignore]
+from quixstreams.models.topics.exceptions import TopicNotFoundError  # type: ignore[import-not-found, unused-ignore]
 
 from benchmarks.workload import COUNTED, TICK
 
 Headers = list[tuple[str, bytes]]
+TRIES_MAX = 10
 
 
 def count(value: bytes, state: State) -> bytes:
@@ -42,6 +44,20 @@ def main() -> None:
     parser.add_argument("--state-dir", required=True)
     parser.add_argument("--commit-ms", type=int, default=100)
     options = parser.parse_args()
+    started(options).run()
+
+
+def started(options: argparse.Namespace, tries_left: int = TRIES_MAX) -> Any:
+    """The application. It looks once for the changelog that it has made, and a busy broker may not tell of it yet."""
+    try:
+        return made(options)
+    except TopicNotFoundError:
+        if not tries_left:
+            raise
+        return started(options, tries_left - 1)
+
+
+def made(options: argparse.Namespace) -> Any:
     app = Application(
         options.bootstrap_servers,
         consumer_group=f"{options.prefix}.counting",
@@ -61,7 +77,7 @@ def main() -> None:
     ticks = app.topic(f"{options.prefix}.ticks", key_deserializer="str", value_deserializer="bytes")
     events = app.topic(f"{options.prefix}.counting.events", key_serializer="str", value_serializer="bytes")
     app.dataframe(ticks).apply(count, stateful=True).set_headers(headers).to_topic(events)
-    app.run()
+    return app
 
 
 if __name__ == "__main__":
