@@ -23,8 +23,8 @@ from typer.testing import CliRunner, Result
 
 from kapelle.cli.checks.case import Case, Finding, Verdict
 from kapelle.cli.doctor import findings
-from kapelle.cli.main import cli
 from kapelle.cli.options import Target
+from kapelle.cli.whole import cli
 from kapelle.topology.build import Topology
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.topics import Topics

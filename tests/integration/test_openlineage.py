@@ -11,7 +11,7 @@ import pytest
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from typer.testing import CliRunner
 
-from kapelle.cli.main import cli
+from kapelle.cli.whole import cli
 from kapelle.lineage.emitting import Emitter
 from kapelle.lineage.errors import NotEmitted
 from kapelle.lineage.events import Attempt, Telling

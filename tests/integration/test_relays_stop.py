@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from kapelle.cli.main import cli
+from kapelle.cli.whole import cli
 from kapelle.processors.routes import RUN_EVENTS, WORKFLOW_EVENTS
 from kapelle.schemas import Codec
 from kapelle.topology.page import topology

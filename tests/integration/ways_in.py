@@ -13,7 +13,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
-from kapelle.cli.main import cli
+from kapelle.cli.whole import cli
 from kapelle.topology.page import PROCESSORS
 from tests.support.broker import Broker
 

@@ -44,7 +44,7 @@ def make_targets() -> set[str]:
 
 def kapelle_refuses(words: list[str]) -> bool:
     """Whether the command line has no such command, or the command no such option."""
-    found = typer.main.get_command(importlib.import_module("kapelle.cli.main").app)
+    found = typer.main.get_command(importlib.import_module("kapelle.cli.whole").cli)
     for at, word in enumerate(words):
         if not isinstance(found, TyperGroup):
             known = {"--help", *(name for one in found.params for name in (*one.opts, *one.secondary_opts))}

@@ -17,7 +17,7 @@ import typer.main
 from typer.core import TyperGroup
 
 from kapelle.api import ApiSettings
-from kapelle.cli.main import cli
+from kapelle.cli.whole import cli
 from kapelle.topology.embedded import EmbeddedSettings
 from kapelle.topology.embedded.inbox import InboxLimits
 from kapelle.topology.kafka.config import OWNED, KafkaSettings

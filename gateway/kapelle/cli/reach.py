@@ -9,7 +9,8 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kapelle.cli.errors import BadClientSetting, Unreachable, broker_is_away
+from kapelle.cli.errors import BadClientSetting, Unreachable
+from kapelle.cli.failures import broker_is_away
 from kapelle.topology.errors import BrokerRefused, CycleAborted, ProducerLost
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import REFUSED

@@ -14,8 +14,8 @@ from typer.core import TyperGroup
 
 from kapelle.api.measuring import ALL as API
 from kapelle.cli.errors import MEANINGS
-from kapelle.cli.main import cli
 from kapelle.cli.metrics import WORKER
+from kapelle.cli.whole import cli
 from kapelle.sinks.metrics import SINKS
 from kapelle.sources.metrics import OPENLINEAGE, OUTBOX, SOURCES, TRACES
 from kapelle.topology import exposition as e

@@ -12,6 +12,7 @@ import typer
 from confluent_kafka import KafkaError
 
 from kapelle.cli import errors as e
+from kapelle.cli.failures import kafka_error
 from kapelle.cli.loading_worker import load_workers
 from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
 from kapelle.cli.metrics import WORKER, MetricsServer, serving
@@ -197,7 +198,7 @@ def served() -> Iterator[None]:
     except TransportRefused as error:
         raise e.InTheWay(str(error)) from error
     except TransportUnavailable as error:
-        said = e.kafka_error(error)
+        said = kafka_error(error)
         if said is not None and said.code() == KafkaError._INVALID_ARG:
             raise e.BadClientSetting(f"Expected settings that librdkafka takes, but it says: {said.str()}") from error
         raise e.NotInTime(str(error)) from error

@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kapelle.cli.errors import InTheWay
-from kapelle.cli.main import cli
 from kapelle.cli.redriving import redrive_of
+from kapelle.cli.whole import cli
 from kapelle.schemas.contracts import Header
 from kapelle.topology.letters import COUNT_HEADER
 from tests.proof.contracts import Tick

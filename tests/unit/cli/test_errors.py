@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from kapelle.cli.errors import ExitCode, exit_code, paragraph
+from kapelle.cli.errors import ExitCode
+from kapelle.cli.failures import exit_code, paragraph
 from kapelle.processors.errors import BadDeclaration
 from kapelle.schemas import BadSchema
 from kapelle.topology.errors import (

@@ -4,7 +4,7 @@ import importlib.metadata
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,10 @@ import typer.main
 from typer.core import TyperGroup
 from typer.testing import CliRunner, Result
 
+from kapelle.cli.commands import COMMANDS, Commands
 from kapelle.cli.errors import MEANINGS
-from kapelle.cli.main import Commands, cli, main
+from kapelle.cli.main import main
+from kapelle.cli.whole import cli
 
 PROOF = "tests.proof.processors:topology"
 
@@ -33,13 +35,41 @@ def commands(found: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[st
         yield from commands(inner, (*path, name))
 
 
-def test_a_command_loads_nothing_that_is_slow_to_load_before_it_is_known_which_one_it_is() -> None:
-    slow = ("fastapi", "httpx", "pydantic", "uvicorn", "kapelle.processors.runs", "kapelle.views")
-    program = f"import sys, kapelle.cli.main; print([name for name in {slow!r} if name in sys.modules])"
+def loaded(names: Sequence[str], program: str) -> list[str]:
+    """Which of these modules a new process has when the program is done."""
+    code = f"import sys\n{program}\nprint([name for name in {names!r} if name in sys.modules], file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found: list[str] = json.loads(done.stderr.replace("'", '"'))
+    return found
 
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
-    assert done.stdout == "[]\n"
+def test_nothing_that_is_slow_to_load_is_loaded_before_it_is_known_which_command_it_is_for() -> None:
+    slow = ("confluent_kafka", "fastapi", "httpx", "lark", "pydantic", "uvicorn", "kapelle.schemas", "kapelle.topology")
+
+    assert loaded(slow, "import kapelle.cli.main") == []
+
+
+def test_no_command_but_the_one_that_is_named_is_loaded() -> None:
+    asked = "from kapelle.cli.main import main\ntry: main(['topology', '--help'])\nexcept SystemExit: pass"
+
+    assert loaded([f"kapelle.cli.{name}" for name in COMMANDS], asked) == ["kapelle.cli.topology"]
+
+
+@pytest.mark.parametrize("words", [["--help"], []], ids=" ".join)
+def test_without_the_name_of_a_command_all_are_told(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(words)
+
+    told = "".join(capsys.readouterr())
+    assert [name for name in COMMANDS if f"\n  {name} " not in told] == []
+
+
+def test_a_command_that_does_not_exist_is_refused_with_those_like_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["workflwo", "list"])
+
+    assert ended.value.code == 2
+    assert "Did you mean 'workflow'?" in capsys.readouterr().err
 
 
 def test_the_version_is_that_of_the_package() -> None:

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kapelle.cli import lineages
-from kapelle.cli.main import cli
+from kapelle.cli.whole import cli
 from kapelle.client import Lineage, LineageEdge, LineageNode
 from tests.integration.api.places import Place, definition, embedded_place, step, until
 

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kapelle.cli.errors import AppFailed
-from kapelle.cli.main import cli
+from kapelle.cli.whole import cli
 
 APPS = "tests.unit.cli.apps"
 PROOF = "tests.proof.processors:topology"

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kapelle.cli.loading_worker import load_workers
-from kapelle.cli.main import cli
+from kapelle.cli.whole import cli
 from kapelle.client import exchange
 from kapelle.topology.tables.lock import DirectoryLock
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from kapelle.cli.main import cli
+from kapelle.cli.whole import cli
 from kapelle.processors.routes import SIGNAL_COMMANDS, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.testing.clock import VirtualClock

@@ -1,0 +1,107 @@
+"""What an error of any layer means to the operator: an exit code, and one paragraph."""
+
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from kapelle.cli.errors import CommandError, ExitCode, line_of, with_line
+from kapelle.processors.errors import ProcessorError
+from kapelle.schemas import SchemaError
+from kapelle.topology.embedded.errors import DirectoryDiffers
+from kapelle.topology.errors import (
+    BadSetting,
+    BrokerRefused,
+    ChangelogReplaced,
+    ChangelogShortened,
+    CycleAborted,
+    FoldError,
+    HandlerFailed,
+    InstanceFencedAgain,
+    OffsetsLost,
+    ProducerLost,
+    TopicsDiffer,
+    TopologyError,
+)
+from kapelle.topology.replay.errors import BadExport, BadMoment, HistoryIncomplete, NoHistory, Unsettled
+from kapelle.topology.tables import RowVersionUnknown, StoreLocked, TableError
+
+# The first that fits counts. Everything else is a failure.
+CODES: Final = (
+    (BadSetting, ExitCode.USAGE),
+    (TopicsDiffer, ExitCode.PRECONDITION),
+    (ChangelogReplaced, ExitCode.PRECONDITION),
+    (OffsetsLost, ExitCode.PRECONDITION),
+    (ChangelogShortened, ExitCode.PRECONDITION),
+    (InstanceFencedAgain, ExitCode.PRECONDITION),
+    (BrokerRefused, ExitCode.PRECONDITION),
+    (StoreLocked, ExitCode.PRECONDITION),
+    (RowVersionUnknown, ExitCode.PRECONDITION),
+    (DirectoryDiffers, ExitCode.PRECONDITION),
+    (BadMoment, ExitCode.USAGE),
+    (BadExport, ExitCode.USAGE),
+    (NoHistory, ExitCode.NOT_FOUND),
+    (HistoryIncomplete, ExitCode.PRECONDITION),
+    (Unsettled, ExitCode.UNAVAILABLE),
+)
+# These say all that the operator needs.
+SPEAKING: Final = (CommandError, TopologyError, FoldError, ProcessorError, TableError, SchemaError)
+AWAY: Final = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+
+
+def exit_code(error: Exception) -> ExitCode:
+    """The code of an error, ours or of a layer below."""
+    if isinstance(error, CommandError):
+        return error.code
+    if broker_is_away(error):
+        return ExitCode.UNAVAILABLE
+    return next((code for kind, code in CODES if isinstance(error, kind)), ExitCode.FAILURE)
+
+
+def broker_is_away(error: Exception) -> bool:
+    """Whether this says no more than that no broker answered."""
+    if not isinstance(error, CycleAborted | ProducerLost | KafkaException):
+        return False
+    broker = kafka_error(error)
+    return broker is None or broker.code() in AWAY
+
+
+def kafka_error(error: BaseException) -> KafkaError | None:
+    """What librdkafka said, if that is at the bottom of an error."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, KafkaException) and cause.args and isinstance(cause.args[0], KafkaError):
+            return cause.args[0]
+        cause = cause.__cause__
+    return None
+
+
+def paragraph(error: Exception) -> str:
+    """What to tell the operator."""
+    if isinstance(error, HandlerFailed):
+        return (
+            f"{error}{line_of(error.__cause__)}. Nothing of that cycle was committed: mend the processor and start it "
+            "again, or start it with --on-bug dead-letter to put such records aside"
+        )
+    if isinstance(error, SPEAKING):
+        return str(error)
+    said = kafka_error(error)
+    if said is not None:
+        return f"Kafka's client says: {said.str()}"
+    if isinstance(error, OSError):
+        return f"The system refused: {error}"
+    return (
+        f"Unexpected {with_line(error)}. This is a defect of Kapelle: `kapelle --debug` with the same words shows more"
+    )
