@@ -26,6 +26,7 @@ from benchmarks.engine_queue import queue_figures
 from benchmarks.engine_work import NOOP, WORK
 from benchmarks.figures import progress
 from tests.support.broker import open_broker
+from tests.support.settings import LASTING
 
 LOGS = ("kafka", "embedded")
 
@@ -33,7 +34,7 @@ LOGS = ("kafka", "embedded")
 def measure_kafka(*, quick: bool) -> dict[str, float]:
     """All figures on a broker of our own, or on one that is given."""
     sizes = QUICK if quick else FULL
-    with open_broker() as broker:
+    with open_broker(LASTING) as broker:
         broker_pid: int | None = getattr(broker, "pid", None)
         with kafka_subject(broker.bootstrap_servers, broker_pid) as subject:
             by_itself = Measures(subject, sizes, NOOP)

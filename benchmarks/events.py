@@ -43,6 +43,7 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus
 from kapelle.topology.page import PROCESSORS, topology
 from tests.support.broker import open_broker
+from tests.support.settings import LASTING
 
 WORKFLOWS: Final = 64
 EVENTS_EACH: Final = 3  # created, launched, ended
@@ -275,7 +276,7 @@ MEASURES: Final[dict[str, Callable[..., dict[str, Any]]]] = {
 
 def main() -> int:
     with ExitStack() as opened:
-        servers = functools.cache(lambda: opened.enter_context(open_broker()).bootstrap_servers)
+        servers = functools.cache(lambda: opened.enter_context(open_broker(LASTING)).bootstrap_servers)
         parts = {name: _on(servers, measure) for name, measure in MEASURES.items()}
         return run("events", __doc__, parts, in_the_end=lambda _: {"partitions": PARTITIONS})
 

@@ -22,6 +22,7 @@ from benchmarks.engine_kafka import KafkaSubject, kafka_subject
 from benchmarks.history_rates import RatesSizes, measure_rates
 from benchmarks.history_reads import measure_lag, measure_list
 from tests.support.broker import open_broker
+from tests.support.settings import LASTING
 
 QUICK: Final = RatesSizes(instances=3_000, rounds=3)
 FULL: Final = RatesSizes(instances=24_000, rounds=3)
@@ -33,7 +34,7 @@ def main() -> int:
         @cache
         def engine() -> KafkaSubject:
             """One for all parts that need it, on a broker of our own or on one that is given."""
-            broker = opened.enter_context(open_broker())
+            broker = opened.enter_context(open_broker(LASTING))
             return opened.enter_context(kafka_subject(broker.bootstrap_servers, None))
 
         def rates(*, quick: bool) -> Figures:

@@ -44,6 +44,7 @@ from benchmarks.signals_work import (
 from kapelle.schemas import Contract
 from kapelle.schemas import contracts as c
 from tests.support.broker import open_broker
+from tests.support.settings import LASTING
 
 E = TypeVar("E", bound=Contract)
 TIMEOUT_S: Final = 120.0
@@ -188,7 +189,7 @@ class Measures:
 
 def measure_kafka(*, quick: bool) -> dict[str, float]:
     sizes = SIZES[quick]
-    with open_broker() as broker:
+    with open_broker(LASTING) as broker:
         with on_kafka(broker.bootstrap_servers) as subject:
             found = Measures(subject, sizes).all()
         with on_kafka(broker.bootstrap_servers, publishing=True) as subject:

@@ -33,6 +33,7 @@ from benchmarks.programs import ProgramDied
 from benchmarks.sizes import FULL, QUICK, Sizes
 from benchmarks.throughput import Command, Speed, Standby
 from tests.support.broker import open_broker
+from tests.support.settings import LASTING
 
 MEASUREMENTS = ("failover", "throughput", "hop", "tables", "four_hops")  # methods of `Spine`
 PEERS = ("handwritten", "kafka_streams", "quix", "faust")
@@ -261,7 +262,7 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
 def main(argv: Sequence[str]) -> int:
     options = parsed(argv)
     figures: dict[str, Any] = {"benchmark": "spine", "quick": options.quick, "protocol": options.protocol}
-    with open_broker() as broker:
+    with open_broker(LASTING) as broker:
         for name in options.peers:
             contestants.prepare(name)
         sizes = QUICK if options.quick else FULL

@@ -42,6 +42,7 @@ from kapelle.topology.page import topology
 from kapelle.views import Views
 from kapelle.worker import Answer, HttpTransport, Word, Worker
 from tests.support.broker import open_broker
+from tests.support.settings import LASTING
 
 PARTS: Final = ("dev", "overhead", "kafka", "embedded")
 TASKS: Final = {True: 5_000, False: 30_000}
@@ -205,7 +206,7 @@ class EmbeddedWorkers(EmbeddedSubject):
 def measure_kafka(*, quick: bool) -> dict[str, float]:
     """On a broker of our own, or on one that is given."""
     with ExitStack() as stack:
-        broker = stack.enter_context(open_broker())
+        broker = stack.enter_context(open_broker(LASTING))
         bench = stack.enter_context(Bench(broker.bootstrap_servers, "workers", ENGINE))
         subject = KafkaWorkers(bench, getattr(broker, "pid", None))
         stack.callback(subject.close)

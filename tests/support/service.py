@@ -104,7 +104,7 @@ def _start_in_background() -> None:
 
 
 def _command() -> tuple[list[str], str]:
-    installation, settings, ports = install(), BrokerSettings(node_session_ms=9_000), _ports()
+    installation, settings, ports = install(), BrokerSettings(node_session_ms=9_000, jvm_flags=()), _ports()
     DIRECTORY.mkdir(parents=True, exist_ok=True)
     return installation.server(prepare(installation, settings, ports, DIRECTORY), settings), f"{HOST}:{ports.client}"
 

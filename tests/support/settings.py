@@ -6,6 +6,7 @@ import secrets
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -31,6 +32,11 @@ class Ports(msgspec.Struct, frozen=True):
     proxy: int
 
 
+# A broker that lives for some minutes and does little spends more on compiling itself than on its work: so it takes
+# half the CPU. One that is measured, or worked with, does without them.
+SHORT_LIVED: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
+
 class BrokerSettings(msgspec.Struct, frozen=True):
     """What a test may choose. `overrides` are server properties and win over ours.
 
@@ -46,10 +52,12 @@ class BrokerSettings(msgspec.Struct, frozen=True):
     transaction_cleanup_interval_ms: int | None = None
     overrides: Mapping[str, str] = {}
     heap_mb: int = 1_024
-    # For example ("-XX:TieredStopAtLevel=1",) to start a little sooner and run slower. Only for brokers from jars.
-    jvm_flags: tuple[str, ...] = ()
+    jvm_flags: tuple[str, ...] = SHORT_LIVED  # only for brokers from jars
     ports: Ports | None = None
     start_timeout_s: float = 60.0
+
+
+LASTING: Final = BrokerSettings(jvm_flags=())
 
 
 def free_ports(rng: random.Random | None = None) -> Ports:
