@@ -1,10 +1,12 @@
 """What the documents say can be done, can be done; what can be done is documented."""
 
+import functools
 import importlib
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import typer.main
 from typer.core import TyperGroup
@@ -42,9 +44,14 @@ def make_targets() -> set[str]:
     return set(re.findall(r"^([a-z]+):.*## ", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
 
 
+@functools.cache
+def command_line() -> Any:
+    return typer.main.get_command(importlib.import_module("kapelle.cli.whole").cli)
+
+
 def kapelle_refuses(words: list[str]) -> bool:
     """Whether the command line has no such command, or the command no such option."""
-    found = typer.main.get_command(importlib.import_module("kapelle.cli.whole").cli)
+    found: Any = command_line()
     for at, word in enumerate(words):
         if not isinstance(found, TyperGroup):
             known = {"--help", *(name for one in found.params for name in (*one.opts, *one.secondary_opts))}
