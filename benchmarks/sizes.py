@@ -36,7 +36,7 @@ FULL = Sizes(
     },
     rounds=3,
     prestarted=False,
-    hops=("ours", "bare"),
+    hops=("bare", "ours"),
     pace=Pace(alone=300, records_per_s=500, seconds=8.0),
     idle_s=10.0,
     growth_keys=10_000_000,
@@ -49,21 +49,21 @@ FULL = Sizes(
 QUICK = Sizes(
     warm_up=0,  # the failover comes first, and is not a matter of speed
     loads={
-        "ours": Load(20_000, warm_up=3_000),
-        "handwritten": Load(20_000, warm_up=3_000),
-        "kafka_streams": Load(20_000, warm_up=50_000),  # less would flatter us: the JVM would not be warm
+        "ours": Load(40_000, warm_up=10_000),
+        "handwritten": Load(40_000, warm_up=10_000),
+        "kafka_streams": Load(40_000, warm_up=50_000),  # less would flatter us: the JVM would not be warm
         "quix": Load(3_000, warm_up=300),
         "faust": Load(300, warm_up=50),
     },
     rounds=1,
     prestarted=True,
-    hops=("ours", "bare"),
-    pace=Pace(alone=30, records_per_s=500, seconds=1.0),
+    hops=("bare", "ours"),
+    pace=Pace(alone=30, records_per_s=500, seconds=2.0),
     idle_s=2.0,
     growth_keys=200_000,  # fewer are restored before the clock can tell
     growth_records=5_000,
     growth_waves=1,
     kills=1,
-    stages=Load(3_000, warm_up=300),
+    stages=Load(8_000, warm_up=2_000),
     stages_pace=Pace(alone=10, records_per_s=200, seconds=0.5),
 )
