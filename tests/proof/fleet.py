@@ -89,10 +89,11 @@ class Fleet:
         return time.monotonic() - began
 
     def standing(self, number: int) -> str:
-        """Where a member that runs stands, in all its threads, after the last that it has said."""
-        self._processes[number].send_signal(signal.SIGUSR1)
-        time.sleep(0.5)
-        return self.output(number)[-6000:]
+        """Where a member that runs stands, in its work and in all its threads, after the last that it has said."""
+        for asked in (signal.SIGUSR2, signal.SIGUSR1):  # the second is answered even if Python is not running
+            self._processes[number].send_signal(asked)
+            time.sleep(1.0)
+        return self.output(number)[-20_000:]
 
     def standing_all(self) -> str:
         """The same of each that runs."""

@@ -73,11 +73,21 @@ class Switch:
         return False
 
 
+def state_of(member: Member) -> str:
+    """Where the member stands in its work: what it has counted, and how far each of its shards is."""
+    shards = [
+        f"{shard} {'active' if shard.active else 'not active'} "
+        + ", ".join(f"{i.place}: {i.next} {i.reached} {i.barrier} {i.sent}" for i in shard.inputs.values())
+        for shard in member.shards.values()
+    ]
+    return "\n".join([str(member.counters.snapshot()), *map(str, member.progress()), *shards])
+
+
 def main(argv: list[str], make: Callable[..., Topology] = topology) -> int:
     args = parsed(argv)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     logging.basicConfig(
-        level=logging.INFO if args.verbose else logging.ERROR, format="%(asctime)s %(name)s %(message)s"
+        level=logging.INFO if args.verbose else logging.WARNING, format="%(asctime)s %(name)s %(message)s"
     )
     made = make(args.topology, prefix=args.prefix, partitions=args.partitions)
     kafka = KafkaSettings(
@@ -99,6 +109,7 @@ def main(argv: list[str], make: Callable[..., Topology] = topology) -> int:
         crash=Doom(args.crash_at, args.crash_after),
     )
     running.stop_on_signals()
+    signal.signal(signal.SIGUSR2, lambda *_: print(state_of(running.member), file=sys.stderr, flush=True))
     running.run(Switch(running.member) if args.same_cycle == "switching" else lambda: False)
     if args.verbose:
         print(running.member.counters.snapshot(), file=sys.stderr)
