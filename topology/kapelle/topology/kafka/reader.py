@@ -123,10 +123,14 @@ class GroupReader:
     def _revoked(self, consumer: Consumer, leads: list[TopicPartition]) -> None:
         if not self._leaving:
             self._listener.revoked(self.processor, [lead.partition for lead in leads])
-        held = {(tp.topic, tp.partition) for tp in consumer.assignment()}
-        gone = [tp for tp in self._places(leads) if (tp.topic, tp.partition) in held]
-        if gone:
-            consumer.incremental_unassign(gone)
+        try:
+            held = {(tp.topic, tp.partition) for tp in consumer.assignment()}
+            gone = [tp for tp in self._places(leads) if (tp.topic, tp.partition) in held]
+            if gone:
+                consumer.incremental_unassign(gone)
+        except KafkaException:
+            if not self._leaving:  # a consumer that is being closed may be too far gone to say what it holds
+                raise
 
     def _places(self, leads: list[TopicPartition]) -> list[TopicPartition]:
         return [TopicPartition(topic, lead.partition) for lead in leads for topic in self._topics]
