@@ -296,6 +296,44 @@ def test_a_failure_anywhere_in_a_start_is_recovered_from(method: str, error: typ
     checked(world, 4)
 
 
+def unsettled(steps: int) -> list[Exception]:
+    return [CycleAborted("somebody's transaction is open") for _ in range(steps)]
+
+
+def test_partitions_whose_offsets_are_not_final_hold_up_no_others() -> None:
+    world = World(counting, joining)
+    world.log.errors["committed of joining"] = unsettled(5)
+    world.publish("ticks", "a", tick("0"))
+    world.step(5)
+
+    assert counted(world) == all_ticks(1)
+    assert not world.shard("joining").active
+    assert world.member.counters.aborts == 0
+
+    world.run()
+    assert world.shard("joining").active
+
+
+@pytest.mark.parametrize("error", [CycleAborted, ProducerLost])
+@pytest.mark.parametrize("method", ["committed", "ends", "start", "renew"])
+def test_partitions_come_and_go_whatever_fails_again_and_again(method: str, error: type[Exception]) -> None:
+    world = World(counting)
+    world.log.errors["commit"] = [ProducerLost("as told")]
+    world.publish("ticks", "a", tick("0"))
+    world.log.errors[method] = [error("as told") for _ in range(100)]
+    world.step(5)
+    assert world.member.shards
+
+    world.start("two")
+    world.share(among=["two"])
+    world.step(2)
+    assert not world.member.shards
+
+    world.abort_open()
+    world.step(2)
+    assert world.members["two"].ready
+
+
 @pytest.mark.parametrize("outcome", [Outcome.COMMITTED, Outcome.ABORTED, Outcome.OPEN])
 def test_a_commit_without_an_answer_is_settled_by_a_new_producer(outcome: Outcome) -> None:
     world = with_ticks(3)

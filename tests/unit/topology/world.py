@@ -82,6 +82,7 @@ class WatchedLog(SimulatedLog):
 
     def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
         self._fail("committed")
+        self._fail(f"committed of {processor}")
         return super().committed(processor, places)
 
     def rows(self, rows_max: int, wait_s: float) -> tuple[dict[Place, list[Row]], dict[Place, int]]:

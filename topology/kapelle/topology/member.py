@@ -153,6 +153,8 @@ class Member:
                 self._join()
             if self._recovery is not None:
                 self._recover()
+            if self._arrived:
+                self._answer()
             self._admit()
             if self._restorer:
                 self._activate(self._restorer.step(self._clock, self._restore_wait_s()))
@@ -385,20 +387,31 @@ class Member:
 
     def _admit(self) -> None:
         """Take new shards in: final offsets first, then barriers and the changelog, whose ends must come after."""
-        if not self._arrived:
+        settled = self._settled()
+        if not settled:
             return
+        self.delivery.draw(self._log.ends)
+        there = self._restorer.add(settled, self._clock())
+        self._arrived = [s for s in self._arrived if s not in settled]
+        self._activate(there)
+
+    def _settled(self) -> list[Shard]:
+        """New shards whose offsets are final. Those that somebody's open transaction holds hold nobody else up."""
         by_processor: dict[str, list[Shard]] = {}
         for shard in self._arrived:
             by_processor.setdefault(shard.processor.name, []).append(shard)
+        settled: list[Shard] = []
         for processor, shards in by_processor.items():
-            places = [i.place for s in shards for i in s.inputs.values()]
-            offsets = self._log.committed(processor, places)
-            for source in (i for s in shards for i in s.inputs.values()):
+            sources = [i for s in shards for i in s.inputs.values()]
+            try:
+                offsets = self._log.committed(processor, [i.place for i in sources])
+            except CycleAborted as error:
+                _log.info("%d partitions of %s wait for final offsets: %s", len(shards), processor, error)
+                continue
+            for source in sources:
                 source.next = source.reached = offsets[source.place]
-        self.delivery.draw(self._log.ends)
-        there = self._restorer.add(self._arrived, self._clock())
-        self._arrived = []
-        self._activate(there)
+            settled += shards
+        return settled
 
     def _activate(self, shards: Iterable[Shard]) -> None:
         for shard in shards:
@@ -434,8 +447,13 @@ class Member:
                 self._recovery()
         except ProducerLost:
             self._recovery = self._log.renew
+            self._answer()
             raise
         self._recovery = None
+
+    def _answer(self) -> None:
+        """Answer the groups before anything that may fail again and again: a silent member holds up all others."""
+        self._take(0.0)
 
     def _owned(self) -> None:
         self.delivery.owned(self.shards.values())

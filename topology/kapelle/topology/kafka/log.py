@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -21,7 +22,9 @@ from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.transactions import Transactor
 from kapelle.topology.log import Listener, Place, Row, Taken
 
-UNSTABLE_S = 1.0  # how long offsets may be unstable before we end the transaction that holds them
+# How long each look at offsets may take, while live partitions wait; after the last, the transaction that holds them is
+# ended. It is long enough for a broker that is merely slow.
+LOOKS_S = (0.1, 0.3, 1.0)
 SLICE_S = 0.001  # how long to wait for one of several consumers
 SLICE_IDLE_S = 0.004  # the same, when nothing has come for a while
 IDLE_AFTER_S = 1.0
@@ -46,6 +49,7 @@ class KafkaLog:
         self._topics = Topics(topology, settings)
         self._identities = self._topics.identities([topology.changelog(p) for p in hosted])
         self._last_record_s = 0.0
+        self._looks = Counter[str]()  # at offsets that were not final, by processor
         # The hot ones are bound straight to their parts.
         self.send = self._transactor.send
         self.send_rows = self._transactor.send_rows
@@ -102,10 +106,14 @@ class KafkaLog:
 
     def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
         """Final offsets. If an open transaction holds them for a while, it is ended, and the caller asks again."""
+        look = self._looks.pop(processor, 0)
         try:
-            positions = self._readers[processor].committed(places, UNSTABLE_S)
+            positions = self._readers[processor].committed(places, LOOKS_S[look])
         except CycleAborted:
-            self.free(processor, places)
+            if look + 1 < len(LOOKS_S):
+                self._looks[processor] = look + 1
+            else:
+                self.free(processor, places)
             raise
         self._check_changelog(processor, positions)
         found = {Place(tp.topic, tp.partition): tp.offset for tp in positions}
