@@ -1,19 +1,32 @@
 """The proof's side of Kafka: publishing a workload, and reading what came of it as any reader would."""
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
 
 from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec
 from kapelle.topology.build import Topology, partition_of
+from kapelle.topology.errors import CycleAborted
+from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.offsets import Offsets
+from kapelle.topology.log import Place
 from tests.proof.checks import Seen
 from tests.proof.workload import Published
 
 T = TypeVar("T")
+Pair = tuple[bytes, bytes | None]  # key and value
 
 READ_TIMEOUT_S = 120.0
 PATIENCE_S = 60.0
@@ -25,15 +38,24 @@ def patiently(ask: Callable[[], T]) -> T:
     while True:
         try:
             return ask()
-        except KafkaException:
+        except (KafkaException, CycleAborted):
             if time.monotonic() > until:
                 raise
             time.sleep(0.2)
 
 
-def low_and_high(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
-    """Where a partition begins and ends."""
-    return patiently(lambda: consumer.get_watermark_offsets(TopicPartition(topic, partition), 10.0))
+def ends(bootstrap_servers: str, places: Sequence[Place]) -> dict[Place, int]:
+    """Where partitions end, open transactions and markers included."""
+    return _bounds(bootstrap_servers, places)[1]
+
+
+def _bounds(bootstrap_servers: str, places: Sequence[Place]) -> tuple[dict[Place, int], dict[Place, int]]:
+    """Where partitions begin and where they end."""
+    offsets = Offsets(KafkaSettings(bootstrap_servers=bootstrap_servers))
+    try:
+        return patiently(lambda: (offsets.beginnings(places), offsets.ends(places)))
+    finally:
+        offsets.close()
 
 
 def publish(bootstrap_servers: str, topology: Topology, published: Iterable[Published], *, per_s: int = 0) -> None:
@@ -57,71 +79,36 @@ def publish(bootstrap_servers: str, topology: Topology, published: Iterable[Publ
         pass
 
 
-class CommittedReader:
-    """Reads a topic from its beginning to its end, `read_committed`, outside any group."""
+def read_committed(bootstrap_servers: str, topics: Mapping[str, int]) -> dict[str, dict[int, list[Pair]]]:
+    """All that readers see of these topics, given with their partitions, up to the ends that they have now.
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap_servers,
-                "group.id": "proof-reader",
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-            }
-        )
-
-    def read(self, topic: str, partitions: int) -> dict[int, list[tuple[bytes, bytes | None]]]:
-        """All that is there now: each partition up to the end that it has when the reading begins."""
-        ends = {p: low_and_high(self._consumer, topic, p)[1] for p in range(partitions)}
-        found: dict[int, list[tuple[bytes, bytes | None]]] = {p: [] for p in range(partitions)}
-        open_ = {p for p, end in ends.items() if end > 0}
-        self._consumer.assign([TopicPartition(topic, p, 0) for p in open_])
+    They are read at once: a client takes up to a second for each topic that it has to find by itself.
+    """
+    found: dict[str, dict[int, list[Pair]]] = {t: {p: [] for p in range(count)} for t, count in topics.items()}
+    end_of = ends(bootstrap_servers, [Place(t, p) for t, count in topics.items() for p in range(count)])
+    open_ = {place for place, end in end_of.items() if end > 0}
+    consumer = _reader(bootstrap_servers, "proof-reader")
+    try:
+        consumer.assign([TopicPartition(*place, 0) for place in open_])
         until = time.monotonic() + READ_TIMEOUT_S
         while open_:
             if time.monotonic() > until:
-                raise TimeoutError(
-                    f"{topic}: partitions {sorted(open_)} can't be read to their ends: a transaction hangs"
-                )
-            for message in self._consumer.consume(5_000, 0.2):
-                error, partition = message.error(), message.partition() or 0
+                stuck = ", ".join(sorted(map(str, open_)))
+                raise TimeoutError(f"{stuck} can't be read to the end: a transaction hangs")
+            for message in consumer.consume(5_000, 0.1):
+                place = Place(message.topic() or "", message.partition() or 0)
+                error = message.error()
                 if error is None:
-                    found[partition].append((message.key() or b"", message.value()))
-                elif error.code() == KafkaError._PARTITION_EOF and (message.offset() or 0) >= ends[partition]:
-                    open_.discard(partition)
-        return found
-
-    def close(self) -> None:
-        self._consumer.close()
-
-
-def seen(bootstrap_servers: str, topology: Topology, streams: Iterable[Stream] | None = None) -> Seen:
-    """Everything on these streams (all by default), decoded."""
-    codec = Codec(topology.catalog())
-    reader = CommittedReader(bootstrap_servers)
-    found: dict[str, dict[int, list[tuple[str, Any]]]] = defaultdict(dict)
-    try:
-        for stream in streams or topology.streams.values():
-            partitions = reader.read(topology.topic(stream), topology.partitions(stream))
-            for partition, rows in partitions.items():
-                found[stream.name][partition] = [(key.decode(), codec.decode(value or b"")) for key, value in rows]
+                    found[place.topic][place.partition].append((message.key() or b"", message.value()))
+                elif error.code() == KafkaError._PARTITION_EOF and (message.offset() or 0) >= end_of[place]:
+                    open_.discard(place)
     finally:
-        reader.close()
+        consumer.close()
     return found
 
 
-def unfolded(bootstrap_servers: str, topology: Topology) -> int:
-    """How many records stand behind the committed offsets, as a `read_committed` reader sees them."""
-    return sum(
-        _behind(
-            bootstrap_servers, topology.group(name), [(topology.topic(s), topology.partitions(s)) for s in p.inputs]
-        )
-        for name, p in topology.processors.items()
-    )
-
-
-def _behind(bootstrap_servers: str, group: str, topics: Iterable[tuple[str, int]]) -> int:
+def _reader(bootstrap_servers: str, group: str) -> Consumer:
+    """A `read_committed` reader that knows all topics and hears of their ends at once."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap_servers,
@@ -129,14 +116,46 @@ def _behind(bootstrap_servers: str, group: str, topics: Iterable[tuple[str, int]
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": 50,
         }
     )
+    patiently(lambda: consumer.list_topics(timeout=20.0))
+    return consumer
+
+
+def seen(bootstrap_servers: str, topology: Topology, streams: Iterable[Stream] | None = None) -> Seen:
+    """Everything on these streams (all by default), decoded."""
+    codec = Codec(topology.catalog())
+    wanted = {topology.topic(s): s for s in streams or topology.streams.values()}
+    found = read_committed(bootstrap_servers, {topic: topology.partitions(s) for topic, s in wanted.items()})
+    return {
+        wanted[topic].name: {
+            partition: [(key.decode(), codec.decode(value or b"")) for key, value in rows]
+            for partition, rows in partitions.items()
+        }
+        for topic, partitions in found.items()
+    }
+
+
+def unfolded(bootstrap_servers: str, topology: Topology) -> int:
+    """How many records stand behind the committed offsets, as a `read_committed` reader sees them."""
+
+    def behind(name: str) -> int:
+        inputs = topology.processors[name].inputs
+        return _behind(
+            bootstrap_servers, topology.group(name), [(topology.topic(s), topology.partitions(s)) for s in inputs]
+        )
+
+    with ThreadPoolExecutor(len(topology.processors)) as pool:  # each of them mostly waits
+        return sum(pool.map(behind, topology.processors))
+
+
+def _behind(bootstrap_servers: str, group: str, topics: Iterable[tuple[str, int]]) -> int:
+    consumer = _reader(bootstrap_servers, group)
     try:
         places = [TopicPartition(topic, p) for topic, count in topics for p in range(count)]
         committed = patiently(lambda: consumer.committed(places, 20.0))
-        # A topic that the client has not heard of takes it up to a second to find.
-        patiently(lambda: consumer.list_topics(timeout=20.0))
         consumer.assign([TopicPartition(tp.topic, tp.partition, max(tp.offset, 0)) for tp in committed])
         open_ = {(tp.topic, tp.partition) for tp in committed}
         found = 0
@@ -154,21 +173,22 @@ def _behind(bootstrap_servers: str, group: str, topics: Iterable[tuple[str, int]
 
 def committed_lag(bootstrap_servers: str, topology: Topology) -> int:
     """How many offsets are left to fold, over all inputs. Markers count, so a little may always remain."""
-    lag = 0
-    for name, processor in topology.processors.items():
-        consumer = Consumer(
-            {
-                "bootstrap.servers": bootstrap_servers,
-                "group.id": topology.group(name),
-                "isolation.level": "read_uncommitted",
-            }
-        )
-        try:
-            for stream in processor.inputs:
-                places = [TopicPartition(topology.topic(stream), p) for p in range(topology.partitions(stream))]
-                for place in consumer.committed(places, 20.0):
-                    low, high = low_and_high(consumer, place.topic, place.partition)
-                    lag += high - max(place.offset, low)
-        finally:
-            consumer.close()
-    return lag
+    inputs = {
+        name: [Place(topology.topic(s), p) for s in processor.inputs for p in range(topology.partitions(s))]
+        for name, processor in topology.processors.items()
+    }
+    lows, highs = _bounds(bootstrap_servers, list({place for found in inputs.values() for place in found}))
+    committed = _committed(bootstrap_servers, {topology.group(name): found for name, found in inputs.items()})
+    return sum(highs[place] - max(offset, lows[place]) for place, offset in committed)
+
+
+def _committed(bootstrap_servers: str, groups: Mapping[str, Iterable[Place]]) -> Iterator[tuple[Place, int]]:
+    """The committed offsets of all groups, asked for at once. Negative where there is none."""
+    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+    asked = [
+        admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, [TopicPartition(*p) for p in places])])
+        for group, places in groups.items()
+    ]
+    for answer in (answer for answers in asked for answer in answers.values()):
+        for tp in answer.result().topic_partitions:
+            yield Place(tp.topic, tp.partition), tp.offset

@@ -25,6 +25,7 @@ from confluent_kafka import KafkaException
 
 from kapelle.topology.build import Topology
 from kapelle.topology.crash import CrashPoint
+from kapelle.topology.errors import CycleAborted
 from kapelle.topology.kafka.config import KafkaSettings, Protocol
 from kapelle.topology.kafka.topics import Topics
 from tests.proof.checks import Seen, violations
@@ -116,6 +117,7 @@ class Proof:
             target=publish,
             args=(self._broker.bootstrap_servers, self._topology, self._as_faults_allow()),
             kwargs={"per_s": int(len(self.published) / self.plan.faults / SLICE_S) + 1},
+            daemon=True,  # it never ends if a broker that was killed does not come back
         )
         try:
             for number in range(MEMBERS):
@@ -136,8 +138,6 @@ class Proof:
         finally:
             self._over.set()
             self.fleet.stop_all()
-            if publisher.ident is not None:
-                publisher.join()
         found = seen(self._broker.bootstrap_servers, self._topology)
         problems = self._problems(found)
         return problems + table_problems(self._broker.bootstrap_servers, self._topology, self._directory, found)
@@ -250,7 +250,7 @@ class Proof:
             time.sleep(1.0)
             try:
                 lag = committed_lag(self._broker.bootstrap_servers, self._topology)
-            except KafkaException:
+            except (KafkaException, CycleAborted):
                 continue  # the last fault may have been the broker's, and it has yet to find its coordinators
             # What remains when nothing moves is the markers of the last transactions. But members that have no time to
             # run do not move either: so no record may be left.

@@ -7,7 +7,7 @@ from kapelle.processors.processor import Processor
 from kapelle.topology.build import Topology
 from kapelle.topology.tables import Batch, Memory, MemoryStore, RocksStore, ShardMeta, ShardState
 from tests.proof.checks import Seen, table_violations
-from tests.proof.kafka import CommittedReader
+from tests.proof.kafka import read_committed
 
 Shards = list[tuple[Processor[Any], int, ShardState[Any]]]
 
@@ -28,20 +28,17 @@ def table_problems(bootstrap_servers: str, topology: Topology, directory: Path, 
 
 def from_changelogs(bootstrap_servers: str, topology: Topology) -> Shards:
     """Every shard as its changelog alone gives it."""
-    reader = CommittedReader(bootstrap_servers)
+    partitions = {topology.changelog(name): topology.processor_partitions(name) for name in topology.processors}
+    changelogs = read_committed(bootstrap_servers, partitions)
     shards: Shards = []
-    try:
-        for name, processor in topology.processors.items():
-            rows = reader.read(topology.changelog(name), topology.processor_partitions(name))
-            for partition, found in rows.items():
-                store, batch = MemoryStore(), Batch()
-                state = ShardState(processor, partition, store)
-                state.restore(found, batch)
-                store.write(batch)
-                state.clear()
-                shards.append((processor, partition, state))
-    finally:
-        reader.close()
+    for name, processor in topology.processors.items():
+        for partition, found in changelogs[topology.changelog(name)].items():
+            store, batch = MemoryStore(), Batch()
+            state = ShardState(processor, partition, store)
+            state.restore(found, batch)
+            store.write(batch)
+            state.clear()
+            shards.append((processor, partition, state))
     return shards
 
 

@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import Consumer
 from rich.console import Console
 from rich.table import Table
 
@@ -23,10 +22,11 @@ from kapelle.processors.routes import RUN_EVENTS, SIGNAL_EVENTS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.topology.build import Topology
 from kapelle.topology.kafka.config import Protocol
+from kapelle.topology.log import Place
 from kapelle.topology.page import topology
 from tests.proof.checks import Seen
 from tests.proof.fleet import Fleet
-from tests.proof.kafka import low_and_high, publish, seen
+from tests.proof.kafka import ends, publish, seen
 from tests.proof.prove import Plan, Proof, prove_by
 from tests.proof.signals.checks import counts_of, signal_violations, told, unfinished
 from tests.proof.signals.workload import Work, work
@@ -88,11 +88,8 @@ class SignalsProof(Proof):
     def _written(self) -> int:
         """How much stands on the history of signals, markers included."""
         topic = self._topology.topic(SIGNAL_EVENTS)
-        consumer = Consumer({"bootstrap.servers": self._broker.bootstrap_servers, "group.id": "proof-watcher"})
-        try:
-            return sum(low_and_high(consumer, topic, number)[1] for number in range(PARTITIONS))
-        finally:
-            consumer.close()
+        places = [Place(topic, number) for number in range(PARTITIONS)]
+        return sum(ends(self._broker.bootstrap_servers, places).values())
 
     def _drain(self) -> None:
         """Wait until every announcement has its verdict and every start has ended; what is lost is told by the checks.
