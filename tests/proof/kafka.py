@@ -1,26 +1,18 @@
 """The proof's side of Kafka: publishing a workload, and reading what came of it as any reader would."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from confluent_kafka import (
-    Consumer,
-    ConsumerGroupTopicPartitions,
-    KafkaError,
-    KafkaException,
-    Producer,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.errors import CycleAborted
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.offsets import Offsets
+from kapelle.topology.kafka.offsets import Offsets, committed
 from kapelle.topology.log import Place
 from tests.proof.checks import Seen
 from tests.proof.workload import Published
@@ -30,6 +22,7 @@ Pair = tuple[bytes, bytes | None]  # key and value
 
 READ_TIMEOUT_S = 120.0
 PATIENCE_S = 60.0
+ASK_S = 20.0
 
 
 def patiently(ask: Callable[[], T]) -> T:
@@ -155,9 +148,9 @@ def _behind(bootstrap_servers: str, group: str, topics: Iterable[tuple[str, int]
     consumer = _reader(bootstrap_servers, group)
     try:
         places = [TopicPartition(topic, p) for topic, count in topics for p in range(count)]
-        committed = patiently(lambda: consumer.committed(places, 20.0))
-        consumer.assign([TopicPartition(tp.topic, tp.partition, max(tp.offset, 0)) for tp in committed])
-        open_ = {(tp.topic, tp.partition) for tp in committed}
+        begin = patiently(lambda: consumer.committed(places, ASK_S))
+        consumer.assign([TopicPartition(tp.topic, tp.partition, max(tp.offset, 0)) for tp in begin])
+        open_ = {(tp.topic, tp.partition) for tp in begin}
         found = 0
         until = time.monotonic() + READ_TIMEOUT_S
         while open_ and time.monotonic() < until:
@@ -178,17 +171,11 @@ def committed_lag(bootstrap_servers: str, topology: Topology) -> int:
         for name, processor in topology.processors.items()
     }
     lows, highs = _bounds(bootstrap_servers, list({place for found in inputs.values() for place in found}))
-    committed = _committed(bootstrap_servers, {topology.group(name): found for name, found in inputs.items()})
-    return sum(highs[place] - max(offset, lows[place]) for place, offset in committed)
+    settings = KafkaSettings(bootstrap_servers=bootstrap_servers)
 
+    def lag(name: str) -> int:
+        found = patiently(lambda: committed(settings, topology.group(name), inputs[name], ASK_S))
+        return sum(highs[at] - max(tp.offset, lows[at]) for tp in found for at in [Place(tp.topic, tp.partition)])
 
-def _committed(bootstrap_servers: str, groups: Mapping[str, Iterable[Place]]) -> Iterator[tuple[Place, int]]:
-    """The committed offsets of all groups, asked for at once. Negative where there is none."""
-    admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    asked = [
-        admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, [TopicPartition(*p) for p in places])])
-        for group, places in groups.items()
-    ]
-    for answer in (answer for answers in asked for answer in answers.values()):
-        for tp in answer.result().topic_partitions:
-            yield Place(tp.topic, tp.partition), tp.offset
+    with ThreadPoolExecutor(len(inputs)) as pool:  # each of them mostly waits
+        return sum(pool.map(lag, inputs))

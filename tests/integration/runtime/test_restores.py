@@ -7,14 +7,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from kapelle.processors.streams import DAY_MS
 from kapelle.topology.crash import CrashPoint
 from kapelle.topology.errors import ChangelogReplaced, OffsetsLost
 from kapelle.topology.kafka.notes import adopt
+from kapelle.topology.kafka.offsets import committed
 from kapelle.topology.kafka.topics import Topics
+from kapelle.topology.log import Place
 from kapelle.topology.tables import Batch, Memory, RocksStore, ShardState, StoreCorrupt
 from tests.integration.runtime.members import ENOUGH_S, Deployment, Process, own, until
 from tests.proof.processors import counting
@@ -180,16 +182,18 @@ def test_a_changelog_that_was_made_anew_is_refused_until_it_is_adopted(place: Ke
 def test_tables_whose_offsets_are_gone_are_refused_until_somebody_says_where_to_go_on(place: Kept) -> None:
     """As after the broker has forgotten the offsets of a group that was away for too long."""
     group = place.topology.group("counting")
-    inputs = [TopicPartition(place.topology.topic(s), n) for s in counting.inputs for n in range(2)]
+    inputs = [Place(place.topology.topic(s), n) for s in counting.inputs for n in range(2)]
     admin = AdminClient({"bootstrap.servers": place.broker.bootstrap_servers})
-    committed = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, inputs)])[group].result()
-    offsets = [TopicPartition(tp.topic, tp.partition, tp.offset) for tp in committed.topic_partitions]
+    kept = committed(place.settings, group, inputs, ENOUGH_S)
+    offsets = [TopicPartition(tp.topic, tp.partition, tp.offset) for tp in kept]
     until(lambda: _deleted(admin, group), "the group to be deleted")
 
     refusing = place.member()
     with pytest.raises(OffsetsLost, match=f"Expected the group {group} to have .* --reset-offsets"), refusing:
         until(refusing.ended, "the member to refuse tables without offsets")
-    admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, offsets)])[group].result()
+    consumer = Consumer({"bootstrap.servers": place.broker.bootstrap_servers, "group.id": group})
+    consumer.commit(offsets=offsets, asynchronous=False)
+    consumer.close()
 
     assert place.goes_on()["wipes"] == 0
 

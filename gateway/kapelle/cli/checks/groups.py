@@ -3,21 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from confluent_kafka import (
-    Consumer,
-    ConsumerGroupState,
-    ConsumerGroupTopicPartitions,
-    IsolationLevel,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, ConsumerGroupState, IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
 
 from kapelle.cli.checks.case import Case, Finding, Verdict
 from kapelle.cli.checks.topics import some
 from kapelle.topology.errors import ChangelogReplaced, OffsetsLost
 from kapelle.topology.kafka.notes import refuse_another
+from kapelle.topology.kafka.offsets import committed
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.translate import made
+from kapelle.topology.log import Place
 
 STUCK: Final = 2  # a transaction that is open for so many of its time-outs is nobody's
 
@@ -88,13 +84,11 @@ def _topics(case: Case, processor: str) -> list[str]:
 
 
 def _committed(case: Case, processor: str) -> list[TopicPartition]:
-    inputs = _topics(case, processor)[:-1]
-    places = [TopicPartition(topic, n) for topic in inputs for n in case.metadata.topics[topic].partitions]
-    # Not by a consumer: one that may not know the group waits for it until the time is over.
-    group = ConsumerGroupTopicPartitions(case.topology.group(processor), places)
-    asked = case.admin.list_consumer_group_offsets([group], request_timeout=case.timeout_s)
-    found: list[TopicPartition] = asked[group.group_id].result().topic_partitions
-    return found
+    inputs, group = _topics(case, processor)[:-1], case.topology.group(processor)
+    places = [Place(topic, n) for topic in inputs for n in case.metadata.topics[topic].partitions]
+    # Who may not ask is told so at once here; what reads the offsets would wait until the time is over.
+    case.admin.describe_consumer_groups([group], request_timeout=case.timeout_s)[group].result()
+    return committed(case.settings, group, places, case.timeout_s)
 
 
 def _check_changelog(case: Case, processor: str, positions: Sequence[TopicPartition]) -> None:

@@ -9,11 +9,11 @@ commits, so its successor can do so. To fence a member that is alive costs it on
 import logging
 from collections.abc import Sequence
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaException, Producer
 
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.notes import Note
-from kapelle.topology.kafka.translate import translated
+from kapelle.topology.kafka.offsets import committed
 from kapelle.topology.log import Place
 
 _log = logging.getLogger("kapelle.fencing")
@@ -21,14 +21,8 @@ _log = logging.getLogger("kapelle.fencing")
 
 def last_owners(settings: KafkaSettings, group: str, places: Sequence[Place]) -> set[str]:
     """The names of the members that last committed offsets of these places."""
-    # Not `read_committed`: that would wait for the very transaction that we are about to end.
-    consumer = Consumer(settings.reader(group) | {"isolation.level": "read_uncommitted"})
-    try:
-        with translated("read who owned partitions"):
-            found = consumer.committed([TopicPartition(*p) for p in places], settings.call_timeout_s)
-        return {owner for tp in found if (owner := Note.of(tp).owner)}
-    finally:
-        consumer.close()
+    found = committed(settings, group, places, settings.call_timeout_s)
+    return {owner for tp in found if (owner := Note.of(tp).owner)}
 
 
 def fence(settings: KafkaSettings, transactional_id: str) -> None:

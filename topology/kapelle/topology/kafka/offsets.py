@@ -1,14 +1,14 @@
-"""Where partitions begin and end, asked for many at once."""
+"""Where partitions begin and end, and what groups have committed of them, asked for many at once."""
 
 from collections.abc import Sequence
 
-from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
 
 from kapelle.topology.errors import CycleAborted
 from kapelle.topology.kafka.admin import Admin
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.translate import translated
+from kapelle.topology.kafka.translate import made, translated
 from kapelle.topology.log import Place
 
 
@@ -56,3 +56,14 @@ class Offsets:
                 request_timeout=self._timeout_s,
             )
             return {Place(tp.topic, tp.partition): future.result().offset for tp, future in found.items()}
+
+
+def committed(settings: KafkaSettings, group: str, places: Sequence[Place], timeout_s: float) -> list[TopicPartition]:
+    """What a group has committed, negative where it has nothing. What an open transaction holds is not waited for."""
+    # By a consumer: the admin client of librdkafka 2.16 ends the process when the coordinator of a group has moved.
+    consumer = made(Consumer, settings.reader(group) | {"isolation.level": "read_uncommitted"})
+    try:
+        with translated(f"read the offsets of {group}"):
+            return consumer.committed([TopicPartition(*place) for place in places], timeout_s)
+    finally:
+        consumer.close()
