@@ -15,7 +15,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 timed = @start=$$(date +%s); code=0; $(2) || code=$$?; echo "$(1): $$(($$(date +%s) - start)) s"; exit $$code
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fetched lint types format schemas bench prove up down lock clean
+.PHONY: help demo test broker clients lint types format schemas bench prove up down lock clean
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,12 +25,14 @@ demo: $(READY) ## Run a workflow that fails, is retried and restarted; then surv
 	$(BIN)/python -m tests.proof.demo
 
 test: lint ## Run everything that must hold before a commit: lint, types, layers and all tests, on a real broker
-	@$(MAKE) --no-print-directory --jobs=2 types fetched
+	@$(MAKE) --no-print-directory --jobs=3 types broker clients
 	$(call timed,tests that others would disturb,$(BIN)/pytest -m alone)
 	$(call timed,tests,$(BIN)/pytest -m "not alone" --durations=15 --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder)
 
-fetched: $(READY)
+broker: $(READY)
 	$(call timed,broker,$(BIN)/python -m tests.support.broker prepare)
+
+clients: $(READY)
 	$(call timed,clients,$(BIN)/python -m tests.support.clients)
 
 lint: $(READY) ## Check style, formatting and the layers

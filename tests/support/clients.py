@@ -38,8 +38,9 @@ def quix_python() -> str:
 
 def java_libs() -> list[Path]:
     """The jars of Kafka's client and of Avro."""
+    kafka = install()  # first: whoever fetches it has Maven to itself, which is not safe for two
     avro = _made(f"avro-{AVRO_VERSION}", AVRO_VERSION, _fetch_avro)
-    return [*sorted(install().libs.glob("*.jar")), *sorted((avro / "libs").glob("avro-*.jar"))]
+    return [*sorted(kafka.libs.glob("*.jar")), *sorted((avro / "libs").glob("avro-*.jar"))]
 
 
 def ensure_kcat() -> None:
@@ -81,5 +82,6 @@ def _fetch_avro(home: Path) -> None:
 if __name__ == "__main__":
     faust_python()
     quix_python()
+    # The others wait for Kafka to be fetched, so that nobody else asks Maven or the system's packages meanwhile.
     java_libs()
     ensure_kcat()
