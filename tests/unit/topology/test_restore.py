@@ -9,7 +9,7 @@ import pytest
 from kapelle.testing.cluster import Cluster, Entry, Outcome
 from kapelle.testing.simulated_log import SimulatedLog
 from kapelle.topology.crash import never
-from kapelle.topology.errors import ChangelogShortened
+from kapelle.topology.errors import ChangelogShortened, CycleAborted
 from kapelle.topology.log import Place, Row
 from kapelle.topology.metrics import Counters
 from kapelle.topology.restore import Progress, Restorer
@@ -283,6 +283,25 @@ def test_only_the_owners_of_the_changelog_that_is_stuck_are_fenced() -> None:
         scene.step()
 
     assert freed == [("counting", [Place("proof.ticks", 1)])]
+
+
+def test_an_owner_that_cannot_be_found_is_looked_for_again() -> None:
+    scene = Scene(None)
+    scene.add()
+    scene.log.stuck = {CHANGELOG}
+    asked: list[str] = []
+
+    def refuse(processor: str, places: Sequence[Place]) -> None:
+        asked.append(processor)
+        raise CycleAborted("nobody knows")
+
+    scene.log.free = refuse  # type: ignore[method-assign]
+
+    for _ in range(3):
+        scene.now_ms += Limits().restore_stuck_ms + 1
+        scene.step()
+
+    assert asked == ["counting"] * 3
 
 
 # Progress -----------------------------------------------------------------------------------------------------------

@@ -14,10 +14,11 @@ on with it unasked.
 
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 from kapelle.topology.crash import Crash, CrashPoint
-from kapelle.topology.errors import ChangelogShortened
+from kapelle.topology.errors import ChangelogShortened, CycleAborted
 from kapelle.topology.log import Log, Place
 from kapelle.topology.metrics import Counters
 from kapelle.topology.settings import Limits
@@ -118,7 +119,8 @@ class Restorer:
             if now_ms - restoring.moved_at_ms > self._limits.restore_stuck_ms:
                 restoring.moved_at_ms = now_ms
                 shard = restoring.shard
-                self._log.free(shard.processor.name, [i.place for i in shard.inputs.values()])
+                with suppress(CycleAborted):  # whoever cannot be found now is looked for again after as long
+                    self._log.free(shard.processor.name, [i.place for i in shard.inputs.values()])
 
     def progress(self, now_ms: int) -> list[Progress]:
         return [r.progress(now_ms) for r in self._restoring.values()]
