@@ -24,20 +24,33 @@ class Counted(Contract, frozen=True, gc=False):
     count: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        id_ = self.id.encode()
+        word_ = self.word.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.id),
-                wire.string(self.word),
+                wire.SIZES[len(id_)],
+                id_,
+                wire.SIZES[len(word_)],
+                word_,
                 wire.long(self.count),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        id_, at = wire.string_at(data, at)
-        word_, at = wire.string_at(data, at)
-        count_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            id_, at = wire.string_at(data, at)
+        else:
+            id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            word_, at = wire.string_at(data, at)
+        else:
+            word_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            count_, at = wire.long_at(data, at)
+        else:
+            count_, at = n >> 1, at + 1
         value = cls(id_, word_, count_)
         return value, at
 
@@ -57,18 +70,26 @@ class Hop(Contract, frozen=True, gc=False):
     number: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        source_ = self.source.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.source),
+                wire.SIZES[len(source_)],
+                source_,
                 wire.long(self.number),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        source_, at = wire.string_at(data, at)
-        number_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            source_, at = wire.string_at(data, at)
+        else:
+            source_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            number_, at = wire.long_at(data, at)
+        else:
+            number_, at = n >> 1, at + 1
         value = cls(source_, number_)
         return value, at
 
@@ -91,10 +112,12 @@ class Hopped(Contract, frozen=True, gc=False):
     previous: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        source_ = self.source.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.source),
+                wire.SIZES[len(source_)],
+                source_,
                 wire.long(self.number),
                 wire.long(self.previous),
             )
@@ -102,9 +125,18 @@ class Hopped(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        source_, at = wire.string_at(data, at)
-        number_, at = wire.long_at(data, at)
-        previous_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            source_, at = wire.string_at(data, at)
+        else:
+            source_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            number_, at = wire.long_at(data, at)
+        else:
+            number_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            previous_, at = wire.long_at(data, at)
+        else:
+            previous_, at = n >> 1, at + 1
         value = cls(source_, number_, previous_)
         return value, at
 
@@ -136,17 +168,22 @@ class Offer(Contract, frozen=True, gc=False):
     side: Side
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        id_ = self.id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.id),
+                wire.SIZES[len(id_)],
+                id_,
                 _SIDE.put(self.side),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        id_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            id_, at = wire.string_at(data, at)
+        else:
+            id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         side_, at = _SIDE.at(data, at)
         value = cls(id_, side_)
         return value, at
@@ -169,10 +206,12 @@ class OfferKept(Contract, frozen=True, gc=False):
     number: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        id_ = self.id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.id),
+                wire.SIZES[len(id_)],
+                id_,
                 wire.boolean(self.left),
                 wire.long(self.number),
             )
@@ -180,9 +219,15 @@ class OfferKept(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        id_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            id_, at = wire.string_at(data, at)
+        else:
+            id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         left_, at = wire.boolean_at(data, at)
-        number_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            number_, at = wire.long_at(data, at)
+        else:
+            number_, at = n >> 1, at + 1
         value = cls(id_, left_, number_)
         return value, at
 
@@ -207,11 +252,15 @@ class OffersJoined(Contract, frozen=True, gc=False):
     number: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        left_id_ = self.left_id.encode()
+        right_id_ = self.right_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.left_id),
-                wire.string(self.right_id),
+                wire.SIZES[len(left_id_)],
+                left_id_,
+                wire.SIZES[len(right_id_)],
+                right_id_,
                 wire.boolean(self.left_waited),
                 wire.long(self.number),
             )
@@ -219,10 +268,19 @@ class OffersJoined(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        left_id_, at = wire.string_at(data, at)
-        right_id_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            left_id_, at = wire.string_at(data, at)
+        else:
+            left_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            right_id_, at = wire.string_at(data, at)
+        else:
+            right_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         left_waited_, at = wire.boolean_at(data, at)
-        number_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            number_, at = wire.long_at(data, at)
+        else:
+            number_, at = n >> 1, at + 1
         value = cls(left_id_, right_id_, left_waited_, number_)
         return value, at
 
@@ -242,18 +300,28 @@ class Pair(Contract, frozen=True, gc=False):
     right_id: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        left_id_ = self.left_id.encode()
+        right_id_ = self.right_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.left_id),
-                wire.string(self.right_id),
+                wire.SIZES[len(left_id_)],
+                left_id_,
+                wire.SIZES[len(right_id_)],
+                right_id_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        left_id_, at = wire.string_at(data, at)
-        right_id_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            left_id_, at = wire.string_at(data, at)
+        else:
+            left_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            right_id_, at = wire.string_at(data, at)
+        else:
+            right_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(left_id_, right_id_)
         return value, at
 
@@ -271,16 +339,21 @@ class Reminded(Contract, frozen=True, gc=False):
     id: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        id_ = self.id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.id),
+                wire.SIZES[len(id_)],
+                id_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        id_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            id_, at = wire.string_at(data, at)
+        else:
+            id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(id_)
         return value, at
 
@@ -300,18 +373,26 @@ class Reminder(Contract, frozen=True, gc=False):
     after_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        id_ = self.id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.id),
+                wire.SIZES[len(id_)],
+                id_,
                 wire.long(self.after_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        id_, at = wire.string_at(data, at)
-        after_ms_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            id_, at = wire.string_at(data, at)
+        else:
+            id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            after_ms_, at = wire.long_at(data, at)
+        else:
+            after_ms_, at = n >> 1, at + 1
         value = cls(id_, after_ms_)
         return value, at
 
@@ -331,17 +412,22 @@ class ReminderSet(Contract, frozen=True, gc=False):
     due_at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        id_ = self.id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.id),
+                wire.SIZES[len(id_)],
+                id_,
                 wire.moment(self.due_at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        id_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            id_, at = wire.string_at(data, at)
+        else:
+            id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         due_at_ms_, at = wire.moment_at(data, at)
         value = cls(id_, due_at_ms_)
         return value, at
@@ -366,11 +452,15 @@ class Tick(Contract, frozen=True, gc=False):
     weight: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        id_ = self.id.encode()
+        word_ = self.word.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.id),
-                wire.string(self.word),
+                wire.SIZES[len(id_)],
+                id_,
+                wire.SIZES[len(word_)],
+                word_,
                 wire.moment(self.at_ms),
                 wire.long(self.weight),
             )
@@ -378,10 +468,19 @@ class Tick(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        id_, at = wire.string_at(data, at)
-        word_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            id_, at = wire.string_at(data, at)
+        else:
+            id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            word_, at = wire.string_at(data, at)
+        else:
+            word_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
-        weight_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            weight_, at = wire.long_at(data, at)
+        else:
+            weight_, at = n >> 1, at + 1
         value = cls(id_, word_, at_ms_, weight_)
         return value, at
 

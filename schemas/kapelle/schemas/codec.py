@@ -119,11 +119,21 @@ class Codec:
             value, end = read(data, at)
         except IndexError:
             raise Truncated(full_name, size) from None
+        except UnicodeDecodeError:
+            value, end = self._read_carefully(data, at, full_name)
         if end < size:
             raise Corrupt(f"{full_name} to end after {end} bytes", f"{size - end} bytes more")
         if end > size:
             raise Truncated(full_name, size)
         return value
+
+    def _read_carefully(self, data: bytes, at: int, full_name: str) -> tuple[Contract, int]:
+        """Read what is not text once more: it may be cut in the middle of a character, or be wrong."""
+        read, _ = self.catalog.careful_reader(self._fingerprint(data[:at]))
+        try:
+            return read(data, at)
+        except IndexError:
+            raise Truncated(full_name, len(data)) from None
 
     @property
     def head_bytes(self) -> int:

@@ -54,24 +54,44 @@ class ActOnStep(Contract, frozen=True, gc=False):
     reason: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        step_id_ = self.step_id.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.string(self.step_id),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(step_id_)],
+                step_id_,
                 _ACTION.put(self.action),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        step_id_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         action_, at = _ACTION.at(data, at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(request_id_, author_, step_id_, action_, reason_)
         return value, at
 
@@ -112,29 +132,53 @@ class ActionTaken(Contract, frozen=True, gc=False):
     step_run_params: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
                 wire.long(self.run_id),
-                wire.nullable(self.step_id, wire.string),
+                b"\x00" if self.step_id is None else b"\x02" + wire.string(self.step_id),
                 _ACTION.put(self.action),
-                wire.string(self.reason),
-                wire.nullable(self.step_run_params, wire.string),
+                wire.SIZES[len(reason_)],
+                reason_,
+                b"\x00" if self.step_run_params is None else b"\x02" + wire.string(self.step_run_params),
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        run_id_, at = wire.long_at(data, at)
-        step_id_, at = wire.nullable_at(data, at, wire.string_at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if data[at]:
+            step_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            step_id_, at = None, at + 1
         action_, at = _ACTION.at(data, at)
-        reason_, at = wire.string_at(data, at)
-        step_run_params_, at = wire.nullable_at(data, at, wire.string_at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            step_run_params_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            step_run_params_, at = None, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, run_id_, action_, reason_, at_ms_, step_id_, step_run_params_)
         return value, at
@@ -161,20 +205,35 @@ class ActivateVersion(Contract, frozen=True, gc=False):
     version: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        version_ = self.version.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.string(self.version),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(version_)],
+                version_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        version_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            version_, at = wire.string_at(data, at)
+        else:
+            version_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(request_id_, author_, version_)
         return value, at
 
@@ -211,26 +270,54 @@ class AnnounceSignal(Contract, frozen=True, gc=False):
     source: str = "{}"
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
+        signal_id_ = self.signal_id.encode()
+        params_ = self.params.encode()
+        payload_ = self.payload.encode()
+        source_ = self.source.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.name),
-                wire.string(self.signal_id),
-                wire.string(self.params),
-                wire.string(self.payload),
-                wire.nullable(self.happened_at_ms, wire.moment),
-                wire.string(self.source),
+                wire.SIZES[len(name_)],
+                name_,
+                wire.SIZES[len(signal_id_)],
+                signal_id_,
+                wire.SIZES[len(params_)],
+                params_,
+                wire.SIZES[len(payload_)],
+                payload_,
+                b"\x00" if self.happened_at_ms is None else b"\x02" + wire.moment(self.happened_at_ms),
+                wire.SIZES[len(source_)],
+                source_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        name_, at = wire.string_at(data, at)
-        signal_id_, at = wire.string_at(data, at)
-        params_, at = wire.string_at(data, at)
-        payload_, at = wire.string_at(data, at)
-        happened_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
-        source_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            signal_id_, at = wire.string_at(data, at)
+        else:
+            signal_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            params_, at = wire.string_at(data, at)
+        else:
+            params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            payload_, at = wire.string_at(data, at)
+        else:
+            payload_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            happened_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            happened_at_ms_, at = None, at + 1
+        if (n := data[at]) & 129:
+            source_, at = wire.string_at(data, at)
+        else:
+            source_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(name_, signal_id_, params_, payload_, happened_at_ms_, source_)
         return value, at
 
@@ -262,27 +349,51 @@ class AwaitEnded(Contract, frozen=True, gc=False):
     sequence: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
+        workflow_id_ = self.workflow_id.encode()
+        step_id_ = self.step_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.name),
-                wire.string(self.workflow_id),
+                wire.SIZES[len(name_)],
+                name_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
-                wire.string(self.step_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
                 wire.integer(self.index),
-                wire.nullable(self.sequence, wire.long),
+                b"\x00" if self.sequence is None else b"\x02" + wire.long(self.sequence),
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        name_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        step_id_, at = wire.string_at(data, at)
-        index_, at = wire.integer_at(data, at)
-        sequence_, at = wire.nullable_at(data, at, wire.long_at)
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            index_, at = wire.integer_at(data, at)
+        else:
+            index_, at = n >> 1, at + 1
+        if data[at]:
+            sequence_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            sequence_, at = None, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, workflow_id_, instance_id_, step_id_, index_, at_ms_, sequence_)
         return value, at
@@ -321,31 +432,61 @@ class AwaitSignal(Contract, frozen=True, gc=False):
     is_latest: bool = False
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        step_id_ = self.step_id.encode()
+        match_ = self.match.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
-                wire.string(self.step_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
                 wire.integer(self.attempt),
                 wire.integer(self.iteration),
                 wire.integer(self.index),
-                wire.string(self.match),
+                wire.SIZES[len(match_)],
+                match_,
                 wire.boolean(self.is_latest),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
-        step_id_, at = wire.string_at(data, at)
-        attempt_, at = wire.integer_at(data, at)
-        iteration_, at = wire.integer_at(data, at)
-        index_, at = wire.integer_at(data, at)
-        match_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            index_, at = wire.integer_at(data, at)
+        else:
+            index_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            match_, at = wire.string_at(data, at)
+        else:
+            match_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         is_latest_, at = wire.boolean_at(data, at)
         value = cls(workflow_id_, instance_id_, run_id_, step_id_, attempt_, iteration_, index_, match_, is_latest_)
         return value, at
@@ -383,29 +524,55 @@ class CancelTask(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        token_ = self.token.encode()
+        workflow_id_ = self.workflow_id.encode()
+        step_id_ = self.step_id.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.token),
-                wire.string(self.workflow_id),
+                wire.SIZES[len(token_)],
+                token_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
-                wire.string(self.step_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
                 wire.integer(self.attempt),
                 _ACTION.put(self.action),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        token_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        step_id_, at = wire.string_at(data, at)
-        attempt_, at = wire.integer_at(data, at)
+        if (n := data[at]) & 129:
+            token_, at = wire.string_at(data, at)
+        else:
+            token_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
         action_, at = _ACTION.at(data, at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(token_, workflow_id_, instance_id_, step_id_, attempt_, action_, reason_, at_ms_)
         return value, at
@@ -432,20 +599,35 @@ class ChangeProperties(Contract, frozen=True, gc=False):
     changes: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        changes_ = self.changes.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.string(self.changes),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(changes_)],
+                changes_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        changes_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            changes_, at = wire.string_at(data, at)
+        else:
+            changes_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(request_id_, author_, changes_)
         return value, at
 
@@ -496,13 +678,19 @@ class CommandRefused(Contract, frozen=True, gc=False):
     errors: tuple[str, ...] = ()
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        command_ = self.command.encode()
+        message_ = self.message.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.command),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(command_)],
+                command_,
                 _REFUSAL.put(self.refusal),
-                wire.string(self.message),
+                wire.SIZES[len(message_)],
+                message_,
                 wire.array(self.errors, wire.string),
                 wire.moment(self.at_ms),
             )
@@ -510,10 +698,19 @@ class CommandRefused(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        command_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            command_, at = wire.string_at(data, at)
+        else:
+            command_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         refusal_, at = _REFUSAL.at(data, at)
-        message_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            message_, at = wire.string_at(data, at)
+        else:
+            message_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         errors_, at = wire.array_at(data, at, wire.string_at)
         at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, command_, refusal_, message_, at_ms_, errors_)
@@ -550,27 +747,53 @@ class CommandSettled(Contract, frozen=True, gc=False):
     run_id: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        command_ = self.command.encode()
+        workflow_id_ = self.workflow_id.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.command),
-                wire.string(self.workflow_id),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(command_)],
+                command_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.version),
                 wire.long(self.run_id),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        command_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        version_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            command_, at = wire.string_at(data, at)
+        else:
+            command_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            version_, at = wire.long_at(data, at)
+        else:
+            version_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, command_, workflow_id_, reason_, at_ms_, version_, run_id_)
         return value, at
@@ -601,20 +824,31 @@ class ContinueMatching(Contract, frozen=True, gc=False):
     subscription: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        after_ = self.after.encode()
         return b"".join(
             (
                 head,
                 wire.long(self.sequence),
-                wire.string(self.after),
-                wire.nullable(self.subscription, wire.string),
+                wire.SIZES[len(after_)],
+                after_,
+                b"\x00" if self.subscription is None else b"\x02" + wire.string(self.subscription),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        sequence_, at = wire.long_at(data, at)
-        after_, at = wire.string_at(data, at)
-        subscription_, at = wire.nullable_at(data, at, wire.string_at)
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            after_, at = wire.string_at(data, at)
+        else:
+            after_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            subscription_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            subscription_, at = None, at + 1
         value = cls(sequence_, after_, subscription_)
         return value, at
 
@@ -642,7 +876,10 @@ class ContinueRun(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        run_id_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
         value = cls(run_id_)
         return value, at
 
@@ -679,18 +916,28 @@ class DeactivateWorkflow(Contract, frozen=True, gc=False):
     author: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(request_id_, author_)
         return value, at
 
@@ -717,17 +964,22 @@ class Header(msgspec.Struct, frozen=True, gc=False):
     value: bytes
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.name),
+                wire.SIZES[len(name_)],
+                name_,
                 wire.binary(self.value),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        name_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value_, at = wire.binary_at(data, at)
         value = cls(name_, value_)
         return value, at
@@ -778,18 +1030,26 @@ class DeadLetter(Contract, frozen=True, gc=False):
     headers: tuple[Header, ...] = ()
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        processor_ = self.processor.encode()
+        reason_ = self.reason.encode()
+        error_ = self.error.encode()
+        topic_ = self.topic.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.processor),
+                wire.SIZES[len(processor_)],
+                processor_,
                 _STAGE.put(self.stage),
-                wire.string(self.reason),
-                wire.string(self.error),
-                wire.string(self.topic),
+                wire.SIZES[len(reason_)],
+                reason_,
+                wire.SIZES[len(error_)],
+                error_,
+                wire.SIZES[len(topic_)],
+                topic_,
                 wire.integer(self.partition),
                 wire.long(self.offset),
-                wire.nullable(self.key, wire.binary),
-                wire.nullable(self.value, wire.binary),
+                b"\x00" if self.key is None else b"\x02" + wire.binary(self.key),
+                b"\x00" if self.value is None else b"\x02" + wire.binary(self.value),
                 wire.array(self.headers, Header.to_avro),
                 wire.moment(self.at_ms),
             )
@@ -797,15 +1057,39 @@ class DeadLetter(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        processor_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            processor_, at = wire.string_at(data, at)
+        else:
+            processor_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         stage_, at = _STAGE.at(data, at)
-        reason_, at = wire.string_at(data, at)
-        error_, at = wire.string_at(data, at)
-        topic_, at = wire.string_at(data, at)
-        partition_, at = wire.integer_at(data, at)
-        offset_, at = wire.long_at(data, at)
-        key_, at = wire.nullable_at(data, at, wire.binary_at)
-        value_, at = wire.nullable_at(data, at, wire.binary_at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            error_, at = wire.string_at(data, at)
+        else:
+            error_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            topic_, at = wire.string_at(data, at)
+        else:
+            topic_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            partition_, at = wire.integer_at(data, at)
+        else:
+            partition_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            offset_, at = wire.long_at(data, at)
+        else:
+            offset_, at = n >> 1, at + 1
+        if data[at]:
+            key_, at = wire.nullable_at(data, at, wire.binary_at)
+        else:
+            key_, at = None, at + 1
+        if data[at]:
+            value_, at = wire.nullable_at(data, at, wire.binary_at)
+        else:
+            value_, at = None, at + 1
         headers_, at = wire.array_at(data, at, Header.from_avro)
         at_ms_, at = wire.moment_at(data, at)
         value = cls(processor_, stage_, reason_, error_, topic_, partition_, offset_, at_ms_, key_, value_, headers_)
@@ -830,18 +1114,28 @@ class DeleteWorkflow(Contract, frozen=True, gc=False):
     author: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(request_id_, author_)
         return value, at
 
@@ -874,11 +1168,13 @@ class DependenciesSet(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
         return b"".join(
             (
                 head,
                 wire.long(self.run_id),
-                wire.string(self.step_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
                 wire.integer(self.attempt),
                 wire.integer(self.iteration),
                 wire.array(self.names, wire.string),
@@ -889,10 +1185,22 @@ class DependenciesSet(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        run_id_, at = wire.long_at(data, at)
-        step_id_, at = wire.string_at(data, at)
-        attempt_, at = wire.integer_at(data, at)
-        iteration_, at = wire.integer_at(data, at)
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
         names_, at = wire.array_at(data, at, wire.string_at)
         matches_, at = wire.array_at(data, at, wire.string_at)
         at_ms_, at = wire.moment_at(data, at)
@@ -937,33 +1245,68 @@ class DependencyMatched(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        name_ = self.name.encode()
+        signal_id_ = self.signal_id.encode()
+        params_ = self.params.encode()
         return b"".join(
             (
                 head,
                 wire.long(self.run_id),
-                wire.string(self.step_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
                 wire.integer(self.attempt),
                 wire.integer(self.iteration),
                 wire.integer(self.index),
-                wire.string(self.name),
-                wire.string(self.signal_id),
+                wire.SIZES[len(name_)],
+                name_,
+                wire.SIZES[len(signal_id_)],
+                signal_id_,
                 wire.long(self.sequence),
-                wire.string(self.params),
+                wire.SIZES[len(params_)],
+                params_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        run_id_, at = wire.long_at(data, at)
-        step_id_, at = wire.string_at(data, at)
-        attempt_, at = wire.integer_at(data, at)
-        iteration_, at = wire.integer_at(data, at)
-        index_, at = wire.integer_at(data, at)
-        name_, at = wire.string_at(data, at)
-        signal_id_, at = wire.string_at(data, at)
-        sequence_, at = wire.long_at(data, at)
-        params_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            index_, at = wire.integer_at(data, at)
+        else:
+            index_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            signal_id_, at = wire.string_at(data, at)
+        else:
+            signal_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            params_, at = wire.string_at(data, at)
+        else:
+            params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(run_id_, step_id_, attempt_, iteration_, index_, name_, signal_id_, sequence_, params_, at_ms_)
         return value, at
@@ -992,7 +1335,10 @@ class DropKept(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        generation_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            generation_, at = wire.long_at(data, at)
+        else:
+            generation_, at = n >> 1, at + 1
         value = cls(generation_)
         return value, at
 
@@ -1020,22 +1366,36 @@ class EndDisplaced(Contract, frozen=True, gc=False):
     reason: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
                 wire.long(self.generation),
                 wire.long(self.after_instance_id),
                 wire.long(self.after_run_id),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        generation_, at = wire.long_at(data, at)
-        after_instance_id_, at = wire.long_at(data, at)
-        after_run_id_, at = wire.long_at(data, at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            generation_, at = wire.long_at(data, at)
+        else:
+            generation_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            after_instance_id_, at = wire.long_at(data, at)
+        else:
+            after_instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            after_run_id_, at = wire.long_at(data, at)
+        else:
+            after_run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(generation_, after_instance_id_, after_run_id_, reason_)
         return value, at
 
@@ -1078,20 +1438,28 @@ class EndQueuedRun(Contract, frozen=True, gc=False):
     reason: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
                 wire.long(self.run_id),
                 _INSTANCE_STATUS.put(self.status),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        run_id_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
         status_, at = _INSTANCE_STATUS.at(data, at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(run_id_, status_, reason_)
         return value, at
 
@@ -1115,22 +1483,40 @@ class JoinedSignal(Contract, frozen=True, gc=False):
     params: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
+        signal_id_ = self.signal_id.encode()
+        params_ = self.params.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.name),
-                wire.string(self.signal_id),
+                wire.SIZES[len(name_)],
+                name_,
+                wire.SIZES[len(signal_id_)],
+                signal_id_,
                 wire.long(self.sequence),
-                wire.string(self.params),
+                wire.SIZES[len(params_)],
+                params_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        name_, at = wire.string_at(data, at)
-        signal_id_, at = wire.string_at(data, at)
-        sequence_, at = wire.long_at(data, at)
-        params_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            signal_id_, at = wire.string_at(data, at)
+        else:
+            signal_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            params_, at = wire.string_at(data, at)
+        else:
+            params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(name_, signal_id_, sequence_, params_)
         return value, at
 
@@ -1165,25 +1551,45 @@ class FiringSkipped(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        trigger_id_ = self.trigger_id.encode()
+        join_value_ = self.join_value.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
-                wire.string(self.trigger_id),
-                wire.string(self.join_value),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(trigger_id_)],
+                trigger_id_,
+                wire.SIZES[len(join_value_)],
+                join_value_,
                 wire.array(self.signals, JoinedSignal.to_avro),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        trigger_id_, at = wire.string_at(data, at)
-        join_value_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            trigger_id_, at = wire.string_at(data, at)
+        else:
+            trigger_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            join_value_, at = wire.string_at(data, at)
+        else:
+            join_value_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         signals_, at = wire.array_at(data, at, JoinedSignal.from_avro)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, trigger_id_, join_value_, signals_, reason_, at_ms_)
         return value, at
@@ -1208,22 +1614,38 @@ class ForgetAwait(Contract, frozen=True, gc=False):
     index: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        step_id_ = self.step_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
-                wire.string(self.step_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
                 wire.integer(self.index),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        step_id_, at = wire.string_at(data, at)
-        index_, at = wire.integer_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            index_, at = wire.integer_at(data, at)
+        else:
+            index_, at = n >> 1, at + 1
         value = cls(workflow_id_, instance_id_, step_id_, index_)
         return value, at
 
@@ -1301,47 +1723,114 @@ class InstanceCreated(Contract, frozen=True, gc=False):
     reason: str = ""
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        workflow_id_ = self.workflow_id.encode()
+        initiator_ = self.initiator.encode()
+        params_ = self.params.encode()
+        run_params_ = self.run_params.encode()
+        step_run_params_ = self.step_run_params.encode()
+        runtime_tags_ = self.runtime_tags.encode()
+        artifacts_ = self.artifacts.encode()
+        correlation_id_ = self.correlation_id.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.string(self.workflow_id),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
                 wire.long(self.version),
                 _INSTANCE_STATUS.put(self.status),
-                wire.string(self.initiator),
-                wire.string(self.params),
-                wire.string(self.run_params),
-                wire.string(self.step_run_params),
-                wire.string(self.runtime_tags),
-                wire.string(self.artifacts),
-                wire.string(self.correlation_id),
-                wire.nullable(self.restart, wire.string),
-                wire.string(self.reason),
+                wire.SIZES[len(initiator_)],
+                initiator_,
+                wire.SIZES[len(params_)],
+                params_,
+                wire.SIZES[len(run_params_)],
+                run_params_,
+                wire.SIZES[len(step_run_params_)],
+                step_run_params_,
+                wire.SIZES[len(runtime_tags_)],
+                runtime_tags_,
+                wire.SIZES[len(artifacts_)],
+                artifacts_,
+                wire.SIZES[len(correlation_id_)],
+                correlation_id_,
+                b"\x00" if self.restart is None else b"\x02" + wire.string(self.restart),
+                wire.SIZES[len(reason_)],
+                reason_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
-        version_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            version_, at = wire.long_at(data, at)
+        else:
+            version_, at = n >> 1, at + 1
         status_, at = _INSTANCE_STATUS.at(data, at)
-        initiator_, at = wire.string_at(data, at)
-        params_, at = wire.string_at(data, at)
-        run_params_, at = wire.string_at(data, at)
-        step_run_params_, at = wire.string_at(data, at)
-        runtime_tags_, at = wire.string_at(data, at)
-        artifacts_, at = wire.string_at(data, at)
-        correlation_id_, at = wire.string_at(data, at)
-        restart_, at = wire.nullable_at(data, at, wire.string_at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            initiator_, at = wire.string_at(data, at)
+        else:
+            initiator_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            params_, at = wire.string_at(data, at)
+        else:
+            params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            run_params_, at = wire.string_at(data, at)
+        else:
+            run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            step_run_params_, at = wire.string_at(data, at)
+        else:
+            step_run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            runtime_tags_, at = wire.string_at(data, at)
+        else:
+            runtime_tags_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            artifacts_, at = wire.string_at(data, at)
+        else:
+            artifacts_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            correlation_id_, at = wire.string_at(data, at)
+        else:
+            correlation_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            restart_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            restart_, at = None, at + 1
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(
             request_id_,
@@ -1395,27 +1884,43 @@ class InstanceEnded(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
                 _INSTANCE_STATUS.put(self.status),
                 wire.boolean(self.was_launched),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
         status_, at = _INSTANCE_STATUS.at(data, at)
         was_launched_, at = wire.boolean_at(data, at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, instance_id_, run_id_, status_, was_launched_, reason_, at_ms_)
         return value, at
@@ -1440,10 +1945,12 @@ class InstanceLaunched(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
                 wire.moment(self.at_ms),
@@ -1452,9 +1959,18 @@ class InstanceLaunched(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, instance_id_, run_id_, at_ms_)
         return value, at
@@ -1529,26 +2045,38 @@ class InstanceStatusChange(Contract, frozen=True, gc=False):
     ended_at_ms: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        author_ = self.author.encode()
+        request_id_ = self.request_id.encode()
+        correlation_id_ = self.correlation_id.encode()
+        reason_ = self.reason.encode()
+        source_topic_ = self.source_topic.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
                 wire.long(self.sequence),
                 _INSTANCE_STATUS.put(self.status),
-                wire.nullable(self.previous_status, _INSTANCE_STATUS.put),
+                b"\x00" if self.previous_status is None else b"\x02" + _INSTANCE_STATUS.put(self.previous_status),
                 wire.long(self.version),
                 _INITIATOR_TYPE.put(self.initiator),
-                wire.string(self.author),
-                wire.string(self.request_id),
-                wire.string(self.correlation_id),
-                wire.string(self.reason),
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(correlation_id_)],
+                correlation_id_,
+                wire.SIZES[len(reason_)],
+                reason_,
                 wire.moment(self.created_at_ms),
-                wire.nullable(self.started_at_ms, wire.moment),
-                wire.nullable(self.ended_at_ms, wire.moment),
+                b"\x00" if self.started_at_ms is None else b"\x02" + wire.moment(self.started_at_ms),
+                b"\x00" if self.ended_at_ms is None else b"\x02" + wire.moment(self.ended_at_ms),
                 wire.moment(self.at_ms),
-                wire.string(self.source_topic),
+                wire.SIZES[len(source_topic_)],
+                source_topic_,
                 wire.integer(self.source_partition),
                 wire.long(self.source_offset),
             )
@@ -1556,25 +2084,70 @@ class InstanceStatusChange(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
-        sequence_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
         status_, at = _INSTANCE_STATUS.at(data, at)
-        previous_status_, at = wire.nullable_at(data, at, _INSTANCE_STATUS.at)
-        version_, at = wire.long_at(data, at)
+        if data[at]:
+            previous_status_, at = wire.nullable_at(data, at, _INSTANCE_STATUS.at)
+        else:
+            previous_status_, at = None, at + 1
+        if (n := data[at]) & 129:
+            version_, at = wire.long_at(data, at)
+        else:
+            version_, at = n >> 1, at + 1
         initiator_, at = _INITIATOR_TYPE.at(data, at)
-        author_, at = wire.string_at(data, at)
-        request_id_, at = wire.string_at(data, at)
-        correlation_id_, at = wire.string_at(data, at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            correlation_id_, at = wire.string_at(data, at)
+        else:
+            correlation_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         created_at_ms_, at = wire.moment_at(data, at)
-        started_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
-        ended_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        if data[at]:
+            started_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            started_at_ms_, at = None, at + 1
+        if data[at]:
+            ended_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            ended_at_ms_, at = None, at + 1
         at_ms_, at = wire.moment_at(data, at)
-        source_topic_, at = wire.string_at(data, at)
-        source_partition_, at = wire.integer_at(data, at)
-        source_offset_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            source_topic_, at = wire.string_at(data, at)
+        else:
+            source_topic_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            source_partition_, at = wire.integer_at(data, at)
+        else:
+            source_partition_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            source_offset_, at = wire.long_at(data, at)
+        else:
+            source_offset_, at = n >> 1, at + 1
         value = cls(
             workflow_id_,
             instance_id_,
@@ -1626,25 +2199,48 @@ class InstanceUnblocked(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        workflow_id_ = self.workflow_id.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.string(self.workflow_id),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, workflow_id_, instance_id_, reason_, at_ms_)
         return value, at
@@ -1680,8 +2276,14 @@ class KeptDropped(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        generation_, at = wire.long_at(data, at)
-        count_, at = wire.integer_at(data, at)
+        if (n := data[at]) & 129:
+            generation_, at = wire.long_at(data, at)
+        else:
+            generation_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            count_, at = wire.integer_at(data, at)
+        else:
+            count_, at = n >> 1, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(generation_, count_, at_ms_)
         return value, at
@@ -1734,14 +2336,20 @@ class LeaseRenewed(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        token_ = self.token.encode()
+        worker_ = self.worker.encode()
         return b"".join(
             (
                 head,
                 wire.long(self.run_id),
-                wire.string(self.step_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
                 wire.integer(self.attempt),
-                wire.string(self.token),
-                wire.string(self.worker),
+                wire.SIZES[len(token_)],
+                token_,
+                wire.SIZES[len(worker_)],
+                worker_,
                 wire.moment(self.lease_at_ms),
                 wire.moment(self.at_ms),
             )
@@ -1749,11 +2357,26 @@ class LeaseRenewed(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        run_id_, at = wire.long_at(data, at)
-        step_id_, at = wire.string_at(data, at)
-        attempt_, at = wire.integer_at(data, at)
-        token_, at = wire.string_at(data, at)
-        worker_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            token_, at = wire.string_at(data, at)
+        else:
+            token_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            worker_, at = wire.string_at(data, at)
+        else:
+            worker_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         lease_at_ms_, at = wire.moment_at(data, at)
         at_ms_, at = wire.moment_at(data, at)
         value = cls(run_id_, step_id_, attempt_, token_, worker_, lease_at_ms_, at_ms_)
@@ -1791,13 +2414,15 @@ class LoopEnded(Contract, frozen=True, gc=True):
     loop: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        header_ = self.header.encode()
         return b"".join(
             (
                 head,
                 wire.long(self.run_id),
-                wire.string(self.header),
+                wire.SIZES[len(header_)],
+                header_,
                 wire.integer(self.iteration),
-                wire.nullable(self.loop, wire.string),
+                b"\x00" if self.loop is None else b"\x02" + wire.string(self.loop),
                 wire.mapping(self.arrived, wire.integer),
                 wire.mapping(self.satisfied, wire.boolean),
                 wire.moment(self.at_ms),
@@ -1806,10 +2431,22 @@ class LoopEnded(Contract, frozen=True, gc=True):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        run_id_, at = wire.long_at(data, at)
-        header_, at = wire.string_at(data, at)
-        iteration_, at = wire.integer_at(data, at)
-        loop_, at = wire.nullable_at(data, at, wire.string_at)
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            header_, at = wire.string_at(data, at)
+        else:
+            header_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if data[at]:
+            loop_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            loop_, at = None, at + 1
         arrived_, at = wire.mapping_at(data, at, wire.integer_at)
         satisfied_, at = wire.mapping_at(data, at, wire.boolean_at)
         at_ms_, at = wire.moment_at(data, at)
@@ -1847,11 +2484,13 @@ class LoopEntered(Contract, frozen=True, gc=True):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        header_ = self.header.encode()
         return b"".join(
             (
                 head,
                 wire.long(self.run_id),
-                wire.string(self.header),
+                wire.SIZES[len(header_)],
+                header_,
                 wire.array(self.steps, wire.string),
                 wire.mapping(self.iterations, wire.integer),
                 wire.mapping(self.pending, wire.integer),
@@ -1861,8 +2500,14 @@ class LoopEntered(Contract, frozen=True, gc=True):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        run_id_, at = wire.long_at(data, at)
-        header_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            header_, at = wire.string_at(data, at)
+        else:
+            header_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         steps_, at = wire.array_at(data, at, wire.string_at)
         iterations_, at = wire.mapping_at(data, at, wire.integer_at)
         pending_, at = wire.mapping_at(data, at, wire.integer_at)
@@ -1906,32 +2551,67 @@ class MatchDependency(Contract, frozen=True, gc=False):
     params: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        name_ = self.name.encode()
+        signal_id_ = self.signal_id.encode()
+        params_ = self.params.encode()
         return b"".join(
             (
                 head,
                 wire.long(self.run_id),
-                wire.string(self.step_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
                 wire.integer(self.attempt),
                 wire.integer(self.iteration),
                 wire.integer(self.index),
-                wire.string(self.name),
-                wire.string(self.signal_id),
+                wire.SIZES[len(name_)],
+                name_,
+                wire.SIZES[len(signal_id_)],
+                signal_id_,
                 wire.long(self.sequence),
-                wire.string(self.params),
+                wire.SIZES[len(params_)],
+                params_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        run_id_, at = wire.long_at(data, at)
-        step_id_, at = wire.string_at(data, at)
-        attempt_, at = wire.integer_at(data, at)
-        iteration_, at = wire.integer_at(data, at)
-        index_, at = wire.integer_at(data, at)
-        name_, at = wire.string_at(data, at)
-        signal_id_, at = wire.string_at(data, at)
-        sequence_, at = wire.long_at(data, at)
-        params_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            index_, at = wire.integer_at(data, at)
+        else:
+            index_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            signal_id_, at = wire.string_at(data, at)
+        else:
+            signal_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            params_, at = wire.string_at(data, at)
+        else:
+            params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(run_id_, step_id_, attempt_, iteration_, index_, name_, signal_id_, sequence_, params_)
         return value, at
 
@@ -1968,13 +2648,19 @@ class OfferSignal(Contract, frozen=True, gc=False):
     generation: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
+        signal_id_ = self.signal_id.encode()
+        params_ = self.params.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.name),
-                wire.string(self.signal_id),
+                wire.SIZES[len(name_)],
+                name_,
+                wire.SIZES[len(signal_id_)],
+                signal_id_,
                 wire.long(self.sequence),
-                wire.string(self.params),
+                wire.SIZES[len(params_)],
+                params_,
                 wire.moment(self.happened_at_ms),
                 wire.integer(self.generation),
             )
@@ -1982,12 +2668,27 @@ class OfferSignal(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        name_, at = wire.string_at(data, at)
-        signal_id_, at = wire.string_at(data, at)
-        sequence_, at = wire.long_at(data, at)
-        params_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            signal_id_, at = wire.string_at(data, at)
+        else:
+            signal_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            params_, at = wire.string_at(data, at)
+        else:
+            params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         happened_at_ms_, at = wire.moment_at(data, at)
-        generation_, at = wire.integer_at(data, at)
+        if (n := data[at]) & 129:
+            generation_, at = wire.integer_at(data, at)
+        else:
+            generation_, at = n >> 1, at + 1
         value = cls(name_, signal_id_, sequence_, params_, happened_at_ms_, generation_)
         return value, at
 
@@ -2020,25 +2721,50 @@ class PropertiesChanged(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        workflow_id_ = self.workflow_id.encode()
+        properties_ = self.properties.encode()
+        changes_ = self.changes.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.string(self.workflow_id),
-                wire.string(self.properties),
-                wire.string(self.changes),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(properties_)],
+                properties_,
+                wire.SIZES[len(changes_)],
+                changes_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        properties_, at = wire.string_at(data, at)
-        changes_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            properties_, at = wire.string_at(data, at)
+        else:
+            properties_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            changes_, at = wire.string_at(data, at)
+        else:
+            changes_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, workflow_id_, properties_, changes_, at_ms_)
         return value, at
@@ -2065,20 +2791,35 @@ class PushVersion(Contract, frozen=True, gc=False):
     definition: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        definition_ = self.definition.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.string(self.definition),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(definition_)],
+                definition_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        definition_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            definition_, at = wire.string_at(data, at)
+        else:
+            definition_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(request_id_, author_, definition_)
         return value, at
 
@@ -2110,10 +2851,12 @@ class QueueDisplaced(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
                 wire.long(self.count),
@@ -2123,10 +2866,22 @@ class QueueDisplaced(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
-        count_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            count_, at = wire.long_at(data, at)
+        else:
+            count_, at = n >> 1, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, instance_id_, run_id_, count_, at_ms_)
         return value, at
@@ -2163,26 +2918,52 @@ class QueueRun(Contract, frozen=True, gc=False):
     run_params: str = "{}"
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        restart_ = self.restart.encode()
+        run_params_ = self.run_params.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
                 wire.long(self.instance_id),
-                wire.string(self.restart),
-                wire.nullable(self.params, wire.string),
-                wire.string(self.run_params),
+                wire.SIZES[len(restart_)],
+                restart_,
+                b"\x00" if self.params is None else b"\x02" + wire.string(self.params),
+                wire.SIZES[len(run_params_)],
+                run_params_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        restart_, at = wire.string_at(data, at)
-        params_, at = wire.nullable_at(data, at, wire.string_at)
-        run_params_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            restart_, at = wire.string_at(data, at)
+        else:
+            restart_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            params_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            params_, at = None, at + 1
+        if (n := data[at]) & 129:
+            run_params_, at = wire.string_at(data, at)
+        else:
+            run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(request_id_, author_, instance_id_, restart_, params_, run_params_)
         return value, at
 
@@ -2210,22 +2991,33 @@ class RecordRunEnd(Contract, frozen=True, gc=False):
     reason: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
                 _INSTANCE_STATUS.put(self.status),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
         status_, at = _INSTANCE_STATUS.at(data, at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(instance_id_, run_id_, status_, reason_)
         return value, at
 
@@ -2248,19 +3040,29 @@ class RemoveTrigger(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        trigger_id_ = self.trigger_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
-                wire.string(self.trigger_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(trigger_id_)],
+                trigger_id_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        trigger_id_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            trigger_id_, at = wire.string_at(data, at)
+        else:
+            trigger_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, trigger_id_, at_ms_)
         return value, at
@@ -2311,25 +3113,45 @@ class ReportRefused(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        token_ = self.token.encode()
+        worker_ = self.worker.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.step_id),
-                wire.string(self.token),
-                wire.string(self.worker),
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.SIZES[len(token_)],
+                token_,
+                wire.SIZES[len(worker_)],
+                worker_,
                 _REPORT.put(self.report),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        step_id_, at = wire.string_at(data, at)
-        token_, at = wire.string_at(data, at)
-        worker_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            token_, at = wire.string_at(data, at)
+        else:
+            token_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            worker_, at = wire.string_at(data, at)
+        else:
+            worker_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         report_, at = _REPORT.at(data, at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(step_id_, token_, worker_, report_, reason_, at_ms_)
         return value, at
@@ -2374,30 +3196,61 @@ class ReportTask(Contract, frozen=True, gc=False):
     log: str = ""
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        token_ = self.token.encode()
+        step_id_ = self.step_id.encode()
+        worker_ = self.worker.encode()
+        message_ = self.message.encode()
+        log_ = self.log.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.token),
-                wire.string(self.step_id),
-                wire.string(self.worker),
+                wire.SIZES[len(token_)],
+                token_,
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.SIZES[len(worker_)],
+                worker_,
                 _REPORT.put(self.report),
-                wire.string(self.message),
-                wire.nullable(self.outputs, wire.string),
-                wire.nullable(self.signals, wire.string),
-                wire.string(self.log),
+                wire.SIZES[len(message_)],
+                message_,
+                b"\x00" if self.outputs is None else b"\x02" + wire.string(self.outputs),
+                b"\x00" if self.signals is None else b"\x02" + wire.string(self.signals),
+                wire.SIZES[len(log_)],
+                log_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        token_, at = wire.string_at(data, at)
-        step_id_, at = wire.string_at(data, at)
-        worker_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            token_, at = wire.string_at(data, at)
+        else:
+            token_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            worker_, at = wire.string_at(data, at)
+        else:
+            worker_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         report_, at = _REPORT.at(data, at)
-        message_, at = wire.string_at(data, at)
-        outputs_, at = wire.nullable_at(data, at, wire.string_at)
-        signals_, at = wire.nullable_at(data, at, wire.string_at)
-        log_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            message_, at = wire.string_at(data, at)
+        else:
+            message_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            outputs_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            outputs_, at = None, at + 1
+        if data[at]:
+            signals_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            signals_, at = None, at + 1
+        if (n := data[at]) & 129:
+            log_, at = wire.string_at(data, at)
+        else:
+            log_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(token_, step_id_, worker_, report_, message_, outputs_, signals_, log_)
         return value, at
 
@@ -2440,23 +3293,41 @@ class RestartRequested(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        restart_ = self.restart.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
                 wire.long(self.run_id),
-                wire.string(self.restart),
+                wire.SIZES[len(restart_)],
+                restart_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        run_id_, at = wire.long_at(data, at)
-        restart_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            restart_, at = wire.string_at(data, at)
+        else:
+            restart_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, run_id_, restart_, at_ms_)
         return value, at
@@ -2493,26 +3364,49 @@ class RestartRun(Contract, frozen=True, gc=False):
     step_run_params: str = "{}"
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        run_params_ = self.run_params.encode()
+        step_run_params_ = self.step_run_params.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
                 _RESTART_POLICY.put(self.policy),
-                wire.nullable(self.step_id, wire.string),
-                wire.string(self.run_params),
-                wire.string(self.step_run_params),
+                b"\x00" if self.step_id is None else b"\x02" + wire.string(self.step_id),
+                wire.SIZES[len(run_params_)],
+                run_params_,
+                wire.SIZES[len(step_run_params_)],
+                step_run_params_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         policy_, at = _RESTART_POLICY.at(data, at)
-        step_id_, at = wire.nullable_at(data, at, wire.string_at)
-        run_params_, at = wire.string_at(data, at)
-        step_run_params_, at = wire.string_at(data, at)
+        if data[at]:
+            step_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            step_id_, at = None, at + 1
+        if (n := data[at]) & 129:
+            run_params_, at = wire.string_at(data, at)
+        else:
+            run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            step_run_params_, at = wire.string_at(data, at)
+        else:
+            step_run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(request_id_, author_, policy_, step_id_, run_params_, step_run_params_)
         return value, at
 
@@ -2548,27 +3442,43 @@ class RunEnded(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
                 _INSTANCE_STATUS.put(self.status),
                 _INSTANCE_STATUS.put(self.run_status),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
         status_, at = _INSTANCE_STATUS.at(data, at)
         run_status_, at = _INSTANCE_STATUS.at(data, at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, instance_id_, run_id_, status_, run_status_, reason_, at_ms_)
         return value, at
@@ -2645,23 +3555,41 @@ class RunStarted(Contract, frozen=True, gc=True):
     again: tuple[str, ...] = ()
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        request_id_ = self.request_id.encode()
+        digest_ = self.digest.encode()
+        initiator_ = self.initiator.encode()
+        params_ = self.params.encode()
+        run_params_ = self.run_params.encode()
+        step_run_params_ = self.step_run_params.encode()
+        run_properties_ = self.run_properties.encode()
+        correlation_id_ = self.correlation_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
-                wire.string(self.request_id),
+                wire.SIZES[len(request_id_)],
+                request_id_,
                 wire.long(self.version),
-                wire.string(self.digest),
-                wire.nullable(self.definition, wire.string),
-                wire.string(self.initiator),
-                wire.string(self.params),
-                wire.string(self.run_params),
-                wire.string(self.step_run_params),
-                wire.string(self.run_properties),
-                wire.string(self.correlation_id),
-                wire.nullable(self.restart, wire.string),
+                wire.SIZES[len(digest_)],
+                digest_,
+                b"\x00" if self.definition is None else b"\x02" + wire.string(self.definition),
+                wire.SIZES[len(initiator_)],
+                initiator_,
+                wire.SIZES[len(params_)],
+                params_,
+                wire.SIZES[len(run_params_)],
+                run_params_,
+                wire.SIZES[len(step_run_params_)],
+                step_run_params_,
+                wire.SIZES[len(run_properties_)],
+                run_properties_,
+                wire.SIZES[len(correlation_id_)],
+                correlation_id_,
+                b"\x00" if self.restart is None else b"\x02" + wire.string(self.restart),
                 wire.moment(self.timeout_at_ms),
                 wire.array(self.steps, wire.string),
                 wire.mapping(self.arrived, wire.integer),
@@ -2675,20 +3603,62 @@ class RunStarted(Contract, frozen=True, gc=True):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
-        request_id_, at = wire.string_at(data, at)
-        version_, at = wire.long_at(data, at)
-        digest_, at = wire.string_at(data, at)
-        definition_, at = wire.nullable_at(data, at, wire.string_at)
-        initiator_, at = wire.string_at(data, at)
-        params_, at = wire.string_at(data, at)
-        run_params_, at = wire.string_at(data, at)
-        step_run_params_, at = wire.string_at(data, at)
-        run_properties_, at = wire.string_at(data, at)
-        correlation_id_, at = wire.string_at(data, at)
-        restart_, at = wire.nullable_at(data, at, wire.string_at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            version_, at = wire.long_at(data, at)
+        else:
+            version_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            digest_, at = wire.string_at(data, at)
+        else:
+            digest_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            definition_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            definition_, at = None, at + 1
+        if (n := data[at]) & 129:
+            initiator_, at = wire.string_at(data, at)
+        else:
+            initiator_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            params_, at = wire.string_at(data, at)
+        else:
+            params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            run_params_, at = wire.string_at(data, at)
+        else:
+            run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            step_run_params_, at = wire.string_at(data, at)
+        else:
+            step_run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            run_properties_, at = wire.string_at(data, at)
+        else:
+            run_properties_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            correlation_id_, at = wire.string_at(data, at)
+        else:
+            correlation_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            restart_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            restart_, at = None, at + 1
         timeout_at_ms_, at = wire.moment_at(data, at)
         steps_, at = wire.array_at(data, at, wire.string_at)
         arrived_, at = wire.mapping_at(data, at, wire.integer_at)
@@ -2762,23 +3732,41 @@ class SetTrigger(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        trigger_id_ = self.trigger_id.encode()
+        definition_ = self.definition.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
-                wire.string(self.trigger_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(trigger_id_)],
+                trigger_id_,
                 wire.long(self.version),
-                wire.string(self.definition),
+                wire.SIZES[len(definition_)],
+                definition_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        trigger_id_, at = wire.string_at(data, at)
-        version_, at = wire.long_at(data, at)
-        definition_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            trigger_id_, at = wire.string_at(data, at)
+        else:
+            trigger_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            version_, at = wire.long_at(data, at)
+        else:
+            version_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            definition_, at = wire.string_at(data, at)
+        else:
+            definition_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, trigger_id_, version_, definition_, at_ms_)
         return value, at
@@ -2823,16 +3811,26 @@ class SignalAccepted(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
+        signal_id_ = self.signal_id.encode()
+        params_ = self.params.encode()
+        payload_ = self.payload.encode()
+        source_ = self.source.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.name),
-                wire.string(self.signal_id),
+                wire.SIZES[len(name_)],
+                name_,
+                wire.SIZES[len(signal_id_)],
+                signal_id_,
                 wire.long(self.sequence),
-                wire.string(self.params),
-                wire.string(self.payload),
+                wire.SIZES[len(params_)],
+                params_,
+                wire.SIZES[len(payload_)],
+                payload_,
                 wire.moment(self.happened_at_ms),
-                wire.string(self.source),
+                wire.SIZES[len(source_)],
+                source_,
                 wire.array(self.offered, wire.string),
                 wire.moment(self.at_ms),
             )
@@ -2840,13 +3838,31 @@ class SignalAccepted(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        name_, at = wire.string_at(data, at)
-        signal_id_, at = wire.string_at(data, at)
-        sequence_, at = wire.long_at(data, at)
-        params_, at = wire.string_at(data, at)
-        payload_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            signal_id_, at = wire.string_at(data, at)
+        else:
+            signal_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            params_, at = wire.string_at(data, at)
+        else:
+            params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            payload_, at = wire.string_at(data, at)
+        else:
+            payload_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         happened_at_ms_, at = wire.moment_at(data, at)
-        source_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            source_, at = wire.string_at(data, at)
+        else:
+            source_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         offered_, at = wire.array_at(data, at, wire.string_at)
         at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, signal_id_, sequence_, params_, payload_, happened_at_ms_, source_, offered_, at_ms_)
@@ -2877,23 +3893,41 @@ class SignalDuplicated(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
+        signal_id_ = self.signal_id.encode()
+        source_ = self.source.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.name),
-                wire.string(self.signal_id),
+                wire.SIZES[len(name_)],
+                name_,
+                wire.SIZES[len(signal_id_)],
+                signal_id_,
                 wire.long(self.first_sequence),
-                wire.string(self.source),
+                wire.SIZES[len(source_)],
+                source_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        name_, at = wire.string_at(data, at)
-        signal_id_, at = wire.string_at(data, at)
-        first_sequence_, at = wire.long_at(data, at)
-        source_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            signal_id_, at = wire.string_at(data, at)
+        else:
+            signal_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            first_sequence_, at = wire.long_at(data, at)
+        else:
+            first_sequence_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            source_, at = wire.string_at(data, at)
+        else:
+            source_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, signal_id_, first_sequence_, source_, at_ms_)
         return value, at
@@ -2921,23 +3955,39 @@ class SignalExpired(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
+        join_value_ = self.join_value.encode()
         return b"".join(
             (
                 head,
                 wire.long(self.generation),
-                wire.string(self.name),
+                wire.SIZES[len(name_)],
+                name_,
                 wire.long(self.sequence),
-                wire.string(self.join_value),
+                wire.SIZES[len(join_value_)],
+                join_value_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        generation_, at = wire.long_at(data, at)
-        name_, at = wire.string_at(data, at)
-        sequence_, at = wire.long_at(data, at)
-        join_value_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            generation_, at = wire.long_at(data, at)
+        else:
+            generation_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            join_value_, at = wire.string_at(data, at)
+        else:
+            join_value_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(generation_, name_, sequence_, join_value_, at_ms_)
         return value, at
@@ -2970,27 +4020,53 @@ class SignalKept(Contract, frozen=True, gc=False):
     expires_at_ms: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
+        signal_id_ = self.signal_id.encode()
+        params_ = self.params.encode()
+        join_value_ = self.join_value.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.name),
-                wire.string(self.signal_id),
+                wire.SIZES[len(name_)],
+                name_,
+                wire.SIZES[len(signal_id_)],
+                signal_id_,
                 wire.long(self.sequence),
-                wire.string(self.params),
-                wire.string(self.join_value),
-                wire.nullable(self.expires_at_ms, wire.moment),
+                wire.SIZES[len(params_)],
+                params_,
+                wire.SIZES[len(join_value_)],
+                join_value_,
+                b"\x00" if self.expires_at_ms is None else b"\x02" + wire.moment(self.expires_at_ms),
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        name_, at = wire.string_at(data, at)
-        signal_id_, at = wire.string_at(data, at)
-        sequence_, at = wire.long_at(data, at)
-        params_, at = wire.string_at(data, at)
-        join_value_, at = wire.string_at(data, at)
-        expires_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            signal_id_, at = wire.string_at(data, at)
+        else:
+            signal_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            params_, at = wire.string_at(data, at)
+        else:
+            params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            join_value_, at = wire.string_at(data, at)
+        else:
+            join_value_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            expires_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            expires_at_ms_, at = None, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, signal_id_, sequence_, params_, join_value_, at_ms_, expires_at_ms_)
         return value, at
@@ -3018,10 +4094,12 @@ class SignalOffered(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.name),
+                wire.SIZES[len(name_)],
+                name_,
                 wire.long(self.sequence),
                 wire.array(self.offered, wire.string),
                 wire.moment(self.at_ms),
@@ -3030,8 +4108,14 @@ class SignalOffered(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        name_, at = wire.string_at(data, at)
-        sequence_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
         offered_, at = wire.array_at(data, at, wire.string_at)
         at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, sequence_, offered_, at_ms_)
@@ -3064,25 +4148,46 @@ class SignalPassedOver(Contract, frozen=True, gc=False):
     join_value: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
+        signal_id_ = self.signal_id.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.name),
-                wire.string(self.signal_id),
+                wire.SIZES[len(name_)],
+                name_,
+                wire.SIZES[len(signal_id_)],
+                signal_id_,
                 wire.long(self.sequence),
-                wire.string(self.reason),
-                wire.nullable(self.join_value, wire.string),
+                wire.SIZES[len(reason_)],
+                reason_,
+                b"\x00" if self.join_value is None else b"\x02" + wire.string(self.join_value),
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        name_, at = wire.string_at(data, at)
-        signal_id_, at = wire.string_at(data, at)
-        sequence_, at = wire.long_at(data, at)
-        reason_, at = wire.string_at(data, at)
-        join_value_, at = wire.nullable_at(data, at, wire.string_at)
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            signal_id_, at = wire.string_at(data, at)
+        else:
+            signal_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            join_value_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            join_value_, at = None, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, signal_id_, sequence_, reason_, at_ms_, join_value_)
         return value, at
@@ -3118,25 +4223,40 @@ class SignalTooLate(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
+        signal_id_ = self.signal_id.encode()
+        source_ = self.source.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.name),
-                wire.string(self.signal_id),
+                wire.SIZES[len(name_)],
+                name_,
+                wire.SIZES[len(signal_id_)],
+                signal_id_,
                 wire.moment(self.happened_at_ms),
                 wire.moment(self.floor_at_ms),
-                wire.string(self.source),
+                wire.SIZES[len(source_)],
+                source_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        name_, at = wire.string_at(data, at)
-        signal_id_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            signal_id_, at = wire.string_at(data, at)
+        else:
+            signal_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         happened_at_ms_, at = wire.moment_at(data, at)
         floor_at_ms_, at = wire.moment_at(data, at)
-        source_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            source_, at = wire.string_at(data, at)
+        else:
+            source_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, signal_id_, happened_at_ms_, floor_at_ms_, source_, at_ms_)
         return value, at
@@ -3227,24 +4347,30 @@ class SignalVerdict(Contract, frozen=True, gc=True):
     happened_at_ms: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        signal_name_ = self.signal_name.encode()
+        reason_ = self.reason.encode()
+        source_topic_ = self.source_topic.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.signal_name),
-                wire.nullable(self.signal_id, wire.string),
-                wire.nullable(self.signal_sequence, wire.long),
+                wire.SIZES[len(signal_name_)],
+                signal_name_,
+                b"\x00" if self.signal_id is None else b"\x02" + wire.string(self.signal_id),
+                b"\x00" if self.signal_sequence is None else b"\x02" + wire.long(self.signal_sequence),
                 wire.long(self.sequence),
                 _VERDICT.put(self.verdict),
-                wire.nullable(self.workflow_id, wire.string),
-                wire.nullable(self.trigger_id, wire.string),
-                wire.nullable(self.join_value, wire.string),
-                wire.nullable(self.request_id, wire.string),
-                wire.string(self.reason),
+                b"\x00" if self.workflow_id is None else b"\x02" + wire.string(self.workflow_id),
+                b"\x00" if self.trigger_id is None else b"\x02" + wire.string(self.trigger_id),
+                b"\x00" if self.join_value is None else b"\x02" + wire.string(self.join_value),
+                b"\x00" if self.request_id is None else b"\x02" + wire.string(self.request_id),
+                wire.SIZES[len(reason_)],
+                reason_,
                 wire.mapping(self.strings, wire.string),
                 wire.mapping(self.longs, wire.long),
-                wire.nullable(self.happened_at_ms, wire.moment),
+                b"\x00" if self.happened_at_ms is None else b"\x02" + wire.moment(self.happened_at_ms),
                 wire.moment(self.at_ms),
-                wire.string(self.source_topic),
+                wire.SIZES[len(source_topic_)],
+                source_topic_,
                 wire.integer(self.source_partition),
                 wire.long(self.source_offset),
             )
@@ -3252,23 +4378,62 @@ class SignalVerdict(Contract, frozen=True, gc=True):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        signal_name_, at = wire.string_at(data, at)
-        signal_id_, at = wire.nullable_at(data, at, wire.string_at)
-        signal_sequence_, at = wire.nullable_at(data, at, wire.long_at)
-        sequence_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            signal_name_, at = wire.string_at(data, at)
+        else:
+            signal_name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            signal_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            signal_id_, at = None, at + 1
+        if data[at]:
+            signal_sequence_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            signal_sequence_, at = None, at + 1
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
         verdict_, at = _VERDICT.at(data, at)
-        workflow_id_, at = wire.nullable_at(data, at, wire.string_at)
-        trigger_id_, at = wire.nullable_at(data, at, wire.string_at)
-        join_value_, at = wire.nullable_at(data, at, wire.string_at)
-        request_id_, at = wire.nullable_at(data, at, wire.string_at)
-        reason_, at = wire.string_at(data, at)
+        if data[at]:
+            workflow_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            workflow_id_, at = None, at + 1
+        if data[at]:
+            trigger_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            trigger_id_, at = None, at + 1
+        if data[at]:
+            join_value_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            join_value_, at = None, at + 1
+        if data[at]:
+            request_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            request_id_, at = None, at + 1
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         strings_, at = wire.mapping_at(data, at, wire.string_at)
         longs_, at = wire.mapping_at(data, at, wire.long_at)
-        happened_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        if data[at]:
+            happened_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            happened_at_ms_, at = None, at + 1
         at_ms_, at = wire.moment_at(data, at)
-        source_topic_, at = wire.string_at(data, at)
-        source_partition_, at = wire.integer_at(data, at)
-        source_offset_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            source_topic_, at = wire.string_at(data, at)
+        else:
+            source_topic_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            source_partition_, at = wire.integer_at(data, at)
+        else:
+            source_partition_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            source_offset_, at = wire.long_at(data, at)
+        else:
+            source_offset_, at = n >> 1, at + 1
         value = cls(
             signal_name_,
             sequence_,
@@ -3314,11 +4479,15 @@ class StartDuplicated(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        workflow_id_ = self.workflow_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.workflow_id),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
                 wire.moment(self.at_ms),
@@ -3327,10 +4496,22 @@ class StartDuplicated(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, workflow_id_, instance_id_, run_id_, at_ms_)
         return value, at
@@ -3359,31 +4540,69 @@ class Start(msgspec.Struct, frozen=True, gc=False):
     persist_failed_run: bool = False
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        version_ = self.version.encode()
+        initiator_ = self.initiator.encode()
+        run_params_ = self.run_params.encode()
+        step_run_params_ = self.step_run_params.encode()
+        runtime_tags_ = self.runtime_tags.encode()
+        artifacts_ = self.artifacts.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.version),
-                wire.string(self.initiator),
-                wire.string(self.run_params),
-                wire.string(self.step_run_params),
-                wire.string(self.runtime_tags),
-                wire.string(self.artifacts),
-                wire.nullable(self.correlation_id, wire.string),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(version_)],
+                version_,
+                wire.SIZES[len(initiator_)],
+                initiator_,
+                wire.SIZES[len(run_params_)],
+                run_params_,
+                wire.SIZES[len(step_run_params_)],
+                step_run_params_,
+                wire.SIZES[len(runtime_tags_)],
+                runtime_tags_,
+                wire.SIZES[len(artifacts_)],
+                artifacts_,
+                b"\x00" if self.correlation_id is None else b"\x02" + wire.string(self.correlation_id),
                 wire.boolean(self.persist_failed_run),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        version_, at = wire.string_at(data, at)
-        initiator_, at = wire.string_at(data, at)
-        run_params_, at = wire.string_at(data, at)
-        step_run_params_, at = wire.string_at(data, at)
-        runtime_tags_, at = wire.string_at(data, at)
-        artifacts_, at = wire.string_at(data, at)
-        correlation_id_, at = wire.nullable_at(data, at, wire.string_at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            version_, at = wire.string_at(data, at)
+        else:
+            version_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            initiator_, at = wire.string_at(data, at)
+        else:
+            initiator_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            run_params_, at = wire.string_at(data, at)
+        else:
+            run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            step_run_params_, at = wire.string_at(data, at)
+        else:
+            step_run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            runtime_tags_, at = wire.string_at(data, at)
+        else:
+            runtime_tags_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            artifacts_, at = wire.string_at(data, at)
+        else:
+            artifacts_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            correlation_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            correlation_id_, at = None, at + 1
         persist_failed_run_, at = wire.boolean_at(data, at)
         value = cls(
             request_id_,
@@ -3431,17 +4650,22 @@ class StartInstances(Contract, frozen=True, gc=False):
     starts: tuple[Start, ...]
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        author_ = self.author.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.author),
+                wire.SIZES[len(author_)],
+                author_,
                 wire.array(self.starts, Start.to_avro),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        author_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         starts_, at = wire.array_at(data, at, Start.from_avro)
         value = cls(author_, starts_)
         return value, at
@@ -3488,40 +4712,97 @@ class StartRun(Contract, frozen=True, gc=False):
     restart: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        request_id_ = self.request_id.encode()
+        definition_ = self.definition.encode()
+        initiator_ = self.initiator.encode()
+        params_ = self.params.encode()
+        run_params_ = self.run_params.encode()
+        step_run_params_ = self.step_run_params.encode()
+        run_properties_ = self.run_properties.encode()
+        correlation_id_ = self.correlation_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
-                wire.string(self.request_id),
+                wire.SIZES[len(request_id_)],
+                request_id_,
                 wire.long(self.version),
-                wire.string(self.definition),
-                wire.string(self.initiator),
-                wire.string(self.params),
-                wire.string(self.run_params),
-                wire.string(self.step_run_params),
-                wire.string(self.run_properties),
-                wire.string(self.correlation_id),
-                wire.nullable(self.restart, wire.string),
+                wire.SIZES[len(definition_)],
+                definition_,
+                wire.SIZES[len(initiator_)],
+                initiator_,
+                wire.SIZES[len(params_)],
+                params_,
+                wire.SIZES[len(run_params_)],
+                run_params_,
+                wire.SIZES[len(step_run_params_)],
+                step_run_params_,
+                wire.SIZES[len(run_properties_)],
+                run_properties_,
+                wire.SIZES[len(correlation_id_)],
+                correlation_id_,
+                b"\x00" if self.restart is None else b"\x02" + wire.string(self.restart),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
-        request_id_, at = wire.string_at(data, at)
-        version_, at = wire.long_at(data, at)
-        definition_, at = wire.string_at(data, at)
-        initiator_, at = wire.string_at(data, at)
-        params_, at = wire.string_at(data, at)
-        run_params_, at = wire.string_at(data, at)
-        step_run_params_, at = wire.string_at(data, at)
-        run_properties_, at = wire.string_at(data, at)
-        correlation_id_, at = wire.string_at(data, at)
-        restart_, at = wire.nullable_at(data, at, wire.string_at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            version_, at = wire.long_at(data, at)
+        else:
+            version_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            definition_, at = wire.string_at(data, at)
+        else:
+            definition_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            initiator_, at = wire.string_at(data, at)
+        else:
+            initiator_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            params_, at = wire.string_at(data, at)
+        else:
+            params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            run_params_, at = wire.string_at(data, at)
+        else:
+            run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            step_run_params_, at = wire.string_at(data, at)
+        else:
+            step_run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            run_properties_, at = wire.string_at(data, at)
+        else:
+            run_properties_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            correlation_id_, at = wire.string_at(data, at)
+        else:
+            correlation_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            restart_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            restart_, at = None, at + 1
         value = cls(
             workflow_id_,
             instance_id_,
@@ -3573,18 +4854,26 @@ class StepAwaits(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
+        workflow_id_ = self.workflow_id.encode()
+        step_id_ = self.step_id.encode()
+        match_ = self.match.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.name),
-                wire.string(self.workflow_id),
+                wire.SIZES[len(name_)],
+                name_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
-                wire.string(self.step_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
                 wire.integer(self.attempt),
                 wire.integer(self.iteration),
                 wire.integer(self.index),
-                wire.string(self.match),
+                wire.SIZES[len(match_)],
+                match_,
                 wire.array(self.access, wire.string),
                 wire.moment(self.at_ms),
             )
@@ -3592,15 +4881,42 @@ class StepAwaits(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        name_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
-        step_id_, at = wire.string_at(data, at)
-        attempt_, at = wire.integer_at(data, at)
-        iteration_, at = wire.integer_at(data, at)
-        index_, at = wire.integer_at(data, at)
-        match_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            index_, at = wire.integer_at(data, at)
+        else:
+            index_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            match_, at = wire.string_at(data, at)
+        else:
+            match_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         access_, at = wire.array_at(data, at, wire.string_at)
         at_ms_, at = wire.moment_at(data, at)
         value = cls(
@@ -3719,25 +5035,29 @@ class StepChanged(Contract, frozen=True, gc=True):
     deferred: tuple[str, ...] = ()
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
                 wire.long(self.run_id),
-                wire.string(self.step_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
                 wire.integer(self.attempt),
                 wire.integer(self.iteration),
                 wire.long(self.sequence),
                 wire.array(self.statuses, _STEP_STATUS.put),
-                wire.string(self.reason),
-                wire.nullable(self.params, wire.string),
+                wire.SIZES[len(reason_)],
+                reason_,
+                b"\x00" if self.params is None else b"\x02" + wire.string(self.params),
                 wire.mapping(self.successors, wire.boolean),
-                wire.nullable(self.token, wire.string),
-                wire.nullable(self.timeout_at_ms, wire.moment),
-                wire.nullable(self.due_at_ms, wire.moment),
+                b"\x00" if self.token is None else b"\x02" + wire.string(self.token),
+                b"\x00" if self.timeout_at_ms is None else b"\x02" + wire.moment(self.timeout_at_ms),
+                b"\x00" if self.due_at_ms is None else b"\x02" + wire.moment(self.due_at_ms),
                 wire.mapping(self.retries, wire.integer),
-                wire.nullable(self.worker, wire.string),
-                wire.nullable(self.lease_at_ms, wire.moment),
-                wire.nullable(self.loop, wire.string),
+                b"\x00" if self.worker is None else b"\x02" + wire.string(self.worker),
+                b"\x00" if self.lease_at_ms is None else b"\x02" + wire.moment(self.lease_at_ms),
+                b"\x00" if self.loop is None else b"\x02" + wire.string(self.loop),
                 wire.mapping(self.repeats, wire.boolean),
                 wire.array(self.deferred, wire.string),
                 wire.moment(self.at_ms),
@@ -3746,22 +5066,61 @@ class StepChanged(Contract, frozen=True, gc=True):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        run_id_, at = wire.long_at(data, at)
-        step_id_, at = wire.string_at(data, at)
-        attempt_, at = wire.integer_at(data, at)
-        iteration_, at = wire.integer_at(data, at)
-        sequence_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
         statuses_, at = wire.array_at(data, at, _STEP_STATUS.at)
-        reason_, at = wire.string_at(data, at)
-        params_, at = wire.nullable_at(data, at, wire.string_at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            params_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            params_, at = None, at + 1
         successors_, at = wire.mapping_at(data, at, wire.boolean_at)
-        token_, at = wire.nullable_at(data, at, wire.string_at)
-        timeout_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
-        due_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        if data[at]:
+            token_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            token_, at = None, at + 1
+        if data[at]:
+            timeout_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            timeout_at_ms_, at = None, at + 1
+        if data[at]:
+            due_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            due_at_ms_, at = None, at + 1
         retries_, at = wire.mapping_at(data, at, wire.integer_at)
-        worker_, at = wire.nullable_at(data, at, wire.string_at)
-        lease_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
-        loop_, at = wire.nullable_at(data, at, wire.string_at)
+        if data[at]:
+            worker_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            worker_, at = None, at + 1
+        if data[at]:
+            lease_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            lease_at_ms_, at = None, at + 1
+        if data[at]:
+            loop_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            loop_, at = None, at + 1
         repeats_, at = wire.mapping_at(data, at, wire.boolean_at)
         deferred_, at = wire.array_at(data, at, wire.string_at)
         at_ms_, at = wire.moment_at(data, at)
@@ -3818,29 +5177,58 @@ class StepLogged(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        token_ = self.token.encode()
+        worker_ = self.worker.encode()
+        text_ = self.text.encode()
         return b"".join(
             (
                 head,
                 wire.long(self.run_id),
-                wire.string(self.step_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
                 wire.integer(self.attempt),
                 wire.integer(self.iteration),
-                wire.string(self.token),
-                wire.string(self.worker),
-                wire.string(self.text),
+                wire.SIZES[len(token_)],
+                token_,
+                wire.SIZES[len(worker_)],
+                worker_,
+                wire.SIZES[len(text_)],
+                text_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        run_id_, at = wire.long_at(data, at)
-        step_id_, at = wire.string_at(data, at)
-        attempt_, at = wire.integer_at(data, at)
-        iteration_, at = wire.integer_at(data, at)
-        token_, at = wire.string_at(data, at)
-        worker_, at = wire.string_at(data, at)
-        text_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            token_, at = wire.string_at(data, at)
+        else:
+            token_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            worker_, at = wire.string_at(data, at)
+        else:
+            worker_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            text_, at = wire.string_at(data, at)
+        else:
+            text_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(run_id_, step_id_, attempt_, iteration_, token_, worker_, text_, at_ms_)
         return value, at
@@ -3904,23 +5292,31 @@ class StepStatusChange(Contract, frozen=True, gc=False):
     worker: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        step_id_ = self.step_id.encode()
+        reason_ = self.reason.encode()
+        source_topic_ = self.source_topic.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
-                wire.string(self.step_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
                 wire.integer(self.attempt),
                 wire.integer(self.iteration),
-                wire.nullable(self.loop, wire.string),
+                b"\x00" if self.loop is None else b"\x02" + wire.string(self.loop),
                 wire.long(self.sequence),
                 _STEP_STATUS.put(self.status),
                 wire.array(self.passed, _STEP_STATUS.put),
-                wire.string(self.reason),
-                wire.nullable(self.worker, wire.string),
+                wire.SIZES[len(reason_)],
+                reason_,
+                b"\x00" if self.worker is None else b"\x02" + wire.string(self.worker),
                 wire.moment(self.at_ms),
-                wire.string(self.source_topic),
+                wire.SIZES[len(source_topic_)],
+                source_topic_,
                 wire.integer(self.source_partition),
                 wire.long(self.source_offset),
             )
@@ -3928,22 +5324,61 @@ class StepStatusChange(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
-        step_id_, at = wire.string_at(data, at)
-        attempt_, at = wire.integer_at(data, at)
-        iteration_, at = wire.integer_at(data, at)
-        loop_, at = wire.nullable_at(data, at, wire.string_at)
-        sequence_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if data[at]:
+            loop_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            loop_, at = None, at + 1
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
         status_, at = _STEP_STATUS.at(data, at)
         passed_, at = wire.array_at(data, at, _STEP_STATUS.at)
-        reason_, at = wire.string_at(data, at)
-        worker_, at = wire.nullable_at(data, at, wire.string_at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            worker_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            worker_, at = None, at + 1
         at_ms_, at = wire.moment_at(data, at)
-        source_topic_, at = wire.string_at(data, at)
-        source_partition_, at = wire.integer_at(data, at)
-        source_offset_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            source_topic_, at = wire.string_at(data, at)
+        else:
+            source_topic_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            source_partition_, at = wire.integer_at(data, at)
+        else:
+            source_partition_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            source_offset_, at = wire.long_at(data, at)
+        else:
+            source_offset_, at = n >> 1, at + 1
         value = cls(
             workflow_id_,
             instance_id_,
@@ -3992,24 +5427,45 @@ class SubscribeTrigger(Contract, frozen=True, gc=False):
     generation: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        trigger_id_ = self.trigger_id.encode()
+        match_ = self.match.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
-                wire.string(self.trigger_id),
-                wire.string(self.match),
-                wire.nullable(self.since_at_ms, wire.moment),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(trigger_id_)],
+                trigger_id_,
+                wire.SIZES[len(match_)],
+                match_,
+                b"\x00" if self.since_at_ms is None else b"\x02" + wire.moment(self.since_at_ms),
                 wire.integer(self.generation),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        trigger_id_, at = wire.string_at(data, at)
-        match_, at = wire.string_at(data, at)
-        since_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
-        generation_, at = wire.integer_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            trigger_id_, at = wire.string_at(data, at)
+        else:
+            trigger_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            match_, at = wire.string_at(data, at)
+        else:
+            match_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            since_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            since_at_ms_, at = None, at + 1
+        if (n := data[at]) & 129:
+            generation_, at = wire.integer_at(data, at)
+        else:
+            generation_, at = n >> 1, at + 1
         value = cls(workflow_id_, trigger_id_, match_, since_at_ms_, generation_)
         return value, at
 
@@ -4035,20 +5491,35 @@ class TagWorkflow(Contract, frozen=True, gc=False):
     tag: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        tag_ = self.tag.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.string(self.tag),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(tag_)],
+                tag_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        tag_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            tag_, at = wire.string_at(data, at)
+        else:
+            tag_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(request_id_, author_, tag_)
         return value, at
 
@@ -4103,20 +5574,32 @@ class Task(Contract, frozen=True, gc=False):
     sub_type: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        token_ = self.token.encode()
+        workflow_id_ = self.workflow_id.encode()
+        step_id_ = self.step_id.encode()
+        type_ = self.type.encode()
+        params_ = self.params.encode()
+        idempotency_key_ = self.idempotency_key.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.token),
-                wire.string(self.workflow_id),
+                wire.SIZES[len(token_)],
+                token_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
-                wire.string(self.step_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
                 wire.integer(self.attempt),
                 wire.integer(self.iteration),
-                wire.string(self.type),
-                wire.nullable(self.sub_type, wire.string),
-                wire.string(self.params),
-                wire.string(self.idempotency_key),
+                wire.SIZES[len(type_)],
+                type_,
+                b"\x00" if self.sub_type is None else b"\x02" + wire.string(self.sub_type),
+                wire.SIZES[len(params_)],
+                params_,
+                wire.SIZES[len(idempotency_key_)],
+                idempotency_key_,
                 _CRITICALITY.put(self.criticality),
                 wire.long(self.lease_ms),
                 wire.moment(self.deadline_at_ms),
@@ -4126,19 +5609,55 @@ class Task(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        token_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
-        step_id_, at = wire.string_at(data, at)
-        attempt_, at = wire.integer_at(data, at)
-        iteration_, at = wire.integer_at(data, at)
-        type_, at = wire.string_at(data, at)
-        sub_type_, at = wire.nullable_at(data, at, wire.string_at)
-        params_, at = wire.string_at(data, at)
-        idempotency_key_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            token_, at = wire.string_at(data, at)
+        else:
+            token_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            type_, at = wire.string_at(data, at)
+        else:
+            type_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            sub_type_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            sub_type_, at = None, at + 1
+        if (n := data[at]) & 129:
+            params_, at = wire.string_at(data, at)
+        else:
+            params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            idempotency_key_, at = wire.string_at(data, at)
+        else:
+            idempotency_key_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         criticality_, at = _CRITICALITY.at(data, at)
-        lease_ms_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            lease_ms_, at = wire.long_at(data, at)
+        else:
+            lease_ms_, at = n >> 1, at + 1
         deadline_at_ms_, at = wire.moment_at(data, at)
         at_ms_, at = wire.moment_at(data, at)
         value = cls(
@@ -4189,24 +5708,42 @@ class TerminateInstance(Contract, frozen=True, gc=False):
     reason: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
                 wire.long(self.instance_id),
                 _ACTION.put(self.action),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
         action_, at = _ACTION.at(data, at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(request_id_, author_, instance_id_, action_, reason_)
         return value, at
 
@@ -4244,26 +5781,47 @@ class TerminateInstances(Contract, frozen=True, gc=False):
     upto_instance_id: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
                 _ACTION.put(self.action),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
                 wire.long(self.after_instance_id),
-                wire.nullable(self.upto_instance_id, wire.long),
+                b"\x00" if self.upto_instance_id is None else b"\x02" + wire.long(self.upto_instance_id),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         action_, at = _ACTION.at(data, at)
-        reason_, at = wire.string_at(data, at)
-        after_instance_id_, at = wire.long_at(data, at)
-        upto_instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            after_instance_id_, at = wire.long_at(data, at)
+        else:
+            after_instance_id_, at = n >> 1, at + 1
+        if data[at]:
+            upto_instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            upto_instance_id_, at = None, at + 1
         value = cls(request_id_, author_, action_, reason_, after_instance_id_, upto_instance_id_)
         return value, at
 
@@ -4296,24 +5854,42 @@ class TerminateRun(Contract, frozen=True, gc=False):
     reason: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
                 wire.long(self.run_id),
                 _ACTION.put(self.action),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        run_id_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
         action_, at = _ACTION.at(data, at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(request_id_, author_, run_id_, action_, reason_)
         return value, at
 
@@ -4341,11 +5917,15 @@ class TerminationProgressed(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        workflow_id_ = self.workflow_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.workflow_id),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.count),
                 wire.boolean(self.is_last),
                 wire.moment(self.at_ms),
@@ -4354,9 +5934,18 @@ class TerminationProgressed(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        count_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            count_, at = wire.long_at(data, at)
+        else:
+            count_, at = n >> 1, at + 1
         is_last_, at = wire.boolean_at(data, at)
         at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, workflow_id_, count_, is_last_, at_ms_)
@@ -4397,29 +5986,55 @@ class TerminationRequested(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        workflow_id_ = self.workflow_id.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.string(self.workflow_id),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.instance_id),
                 wire.long(self.run_id),
                 _ACTION.put(self.action),
-                wire.string(self.reason),
+                wire.SIZES[len(reason_)],
+                reason_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        instance_id_, at = wire.long_at(data, at)
-        run_id_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
         action_, at = _ACTION.at(data, at)
-        reason_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, workflow_id_, instance_id_, run_id_, action_, reason_, at_ms_)
         return value, at
@@ -4459,13 +6074,21 @@ class TriggerFired(Contract, frozen=True, gc=False):
     last: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        trigger_id_ = self.trigger_id.encode()
+        request_id_ = self.request_id.encode()
+        join_value_ = self.join_value.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
-                wire.string(self.trigger_id),
-                wire.string(self.request_id),
-                wire.string(self.join_value),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(trigger_id_)],
+                trigger_id_,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(join_value_)],
+                join_value_,
                 wire.array(self.signals, JoinedSignal.to_avro),
                 wire.integer(self.last),
                 wire.moment(self.at_ms),
@@ -4474,12 +6097,27 @@ class TriggerFired(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        trigger_id_, at = wire.string_at(data, at)
-        request_id_, at = wire.string_at(data, at)
-        join_value_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            trigger_id_, at = wire.string_at(data, at)
+        else:
+            trigger_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            join_value_, at = wire.string_at(data, at)
+        else:
+            join_value_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         signals_, at = wire.array_at(data, at, JoinedSignal.from_avro)
-        last_, at = wire.integer_at(data, at)
+        if (n := data[at]) & 129:
+            last_, at = wire.integer_at(data, at)
+        else:
+            last_, at = n >> 1, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, trigger_id_, request_id_, join_value_, signals_, at_ms_, last_)
         return value, at
@@ -4503,19 +6141,29 @@ class TriggerRemoved(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        trigger_id_ = self.trigger_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
-                wire.string(self.trigger_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(trigger_id_)],
+                trigger_id_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        trigger_id_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            trigger_id_, at = wire.string_at(data, at)
+        else:
+            trigger_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, trigger_id_, at_ms_)
         return value, at
@@ -4543,23 +6191,41 @@ class TriggerSet(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        trigger_id_ = self.trigger_id.encode()
+        definition_ = self.definition.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
-                wire.string(self.trigger_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(trigger_id_)],
+                trigger_id_,
                 wire.long(self.version),
-                wire.string(self.definition),
+                wire.SIZES[len(definition_)],
+                definition_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        trigger_id_, at = wire.string_at(data, at)
-        version_, at = wire.long_at(data, at)
-        definition_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            trigger_id_, at = wire.string_at(data, at)
+        else:
+            trigger_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            version_, at = wire.long_at(data, at)
+        else:
+            version_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            definition_, at = wire.string_at(data, at)
+        else:
+            definition_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, trigger_id_, version_, definition_, at_ms_)
         return value, at
@@ -4594,13 +6260,21 @@ class TriggerSubscribed(Contract, frozen=True, gc=False):
     generation: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
+        workflow_id_ = self.workflow_id.encode()
+        trigger_id_ = self.trigger_id.encode()
+        match_ = self.match.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.name),
-                wire.string(self.workflow_id),
-                wire.string(self.trigger_id),
-                wire.string(self.match),
+                wire.SIZES[len(name_)],
+                name_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(trigger_id_)],
+                trigger_id_,
+                wire.SIZES[len(match_)],
+                match_,
                 wire.array(self.access, wire.string),
                 wire.moment(self.at_ms),
                 wire.integer(self.generation),
@@ -4609,13 +6283,28 @@ class TriggerSubscribed(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        name_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        trigger_id_, at = wire.string_at(data, at)
-        match_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            trigger_id_, at = wire.string_at(data, at)
+        else:
+            trigger_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            match_, at = wire.string_at(data, at)
+        else:
+            match_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         access_, at = wire.array_at(data, at, wire.string_at)
         at_ms_, at = wire.moment_at(data, at)
-        generation_, at = wire.integer_at(data, at)
+        if (n := data[at]) & 129:
+            generation_, at = wire.integer_at(data, at)
+        else:
+            generation_, at = n >> 1, at + 1
         value = cls(name_, workflow_id_, trigger_id_, match_, access_, at_ms_, generation_)
         return value, at
 
@@ -4640,21 +6329,36 @@ class TriggerUnsubscribed(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        name_ = self.name.encode()
+        workflow_id_ = self.workflow_id.encode()
+        trigger_id_ = self.trigger_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.name),
-                wire.string(self.workflow_id),
-                wire.string(self.trigger_id),
+                wire.SIZES[len(name_)],
+                name_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(trigger_id_)],
+                trigger_id_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        name_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        trigger_id_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            name_, at = wire.string_at(data, at)
+        else:
+            name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            trigger_id_, at = wire.string_at(data, at)
+        else:
+            trigger_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, workflow_id_, trigger_id_, at_ms_)
         return value, at
@@ -4683,10 +6387,12 @@ class TriggersArmed(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.version),
                 wire.array(self.armed, wire.string),
                 wire.array(self.disarmed, wire.string),
@@ -4696,8 +6402,14 @@ class TriggersArmed(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        version_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            version_, at = wire.long_at(data, at)
+        else:
+            version_, at = n >> 1, at + 1
         armed_, at = wire.array_at(data, at, wire.string_at)
         disarmed_, at = wire.array_at(data, at, wire.string_at)
         at_ms_, at = wire.moment_at(data, at)
@@ -4737,26 +6449,50 @@ class UnblockInstances(Contract, frozen=True, gc=False):
     upto_instance_id: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        reason_ = self.reason.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.nullable(self.instance_id, wire.long),
-                wire.string(self.reason),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                b"\x00" if self.instance_id is None else b"\x02" + wire.long(self.instance_id),
+                wire.SIZES[len(reason_)],
+                reason_,
                 wire.long(self.after_instance_id),
-                wire.nullable(self.upto_instance_id, wire.long),
+                b"\x00" if self.upto_instance_id is None else b"\x02" + wire.long(self.upto_instance_id),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        instance_id_, at = wire.nullable_at(data, at, wire.long_at)
-        reason_, at = wire.string_at(data, at)
-        after_instance_id_, at = wire.long_at(data, at)
-        upto_instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            instance_id_, at = None, at + 1
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            after_instance_id_, at = wire.long_at(data, at)
+        else:
+            after_instance_id_, at = n >> 1, at + 1
+        if data[at]:
+            upto_instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            upto_instance_id_, at = None, at + 1
         value = cls(request_id_, author_, reason_, instance_id_, after_instance_id_, upto_instance_id_)
         return value, at
 
@@ -4776,18 +6512,28 @@ class UnsubscribeTrigger(Contract, frozen=True, gc=False):
     trigger_id: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        trigger_id_ = self.trigger_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
-                wire.string(self.trigger_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(trigger_id_)],
+                trigger_id_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        trigger_id_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            trigger_id_, at = wire.string_at(data, at)
+        else:
+            trigger_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(workflow_id_, trigger_id_)
         return value, at
 
@@ -4811,20 +6557,35 @@ class UntagWorkflow(Contract, frozen=True, gc=False):
     tag_name: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        tag_name_ = self.tag_name.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.string(self.tag_name),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(tag_name_)],
+                tag_name_,
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        tag_name_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            tag_name_, at = wire.string_at(data, at)
+        else:
+            tag_name_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(request_id_, author_, tag_name_)
         return value, at
 
@@ -4856,12 +6617,18 @@ class VersionActivated(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        workflow_id_ = self.workflow_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.string(self.workflow_id),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.version),
                 wire.long(self.previous_version),
                 wire.moment(self.at_ms),
@@ -4870,11 +6637,26 @@ class VersionActivated(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        version_, at = wire.long_at(data, at)
-        previous_version_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            version_, at = wire.long_at(data, at)
+        else:
+            version_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            previous_version_, at = wire.long_at(data, at)
+        else:
+            previous_version_, at = n >> 1, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, workflow_id_, version_, previous_version_, at_ms_)
         return value, at
@@ -4910,27 +6692,55 @@ class VersionPushed(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        workflow_id_ = self.workflow_id.encode()
+        definition_ = self.definition.encode()
+        metadata_ = self.metadata.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.string(self.workflow_id),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.version),
-                wire.string(self.definition),
-                wire.string(self.metadata),
+                wire.SIZES[len(definition_)],
+                definition_,
+                wire.SIZES[len(metadata_)],
+                metadata_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        version_, at = wire.long_at(data, at)
-        definition_, at = wire.string_at(data, at)
-        metadata_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            version_, at = wire.long_at(data, at)
+        else:
+            version_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            definition_, at = wire.string_at(data, at)
+        else:
+            definition_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            metadata_, at = wire.string_at(data, at)
+        else:
+            metadata_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, workflow_id_, version_, definition_, metadata_, at_ms_)
         return value, at
@@ -5027,28 +6837,38 @@ class WorkflowChange(Contract, frozen=True, gc=False):
     description: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        owner_ = self.owner.encode()
+        source_topic_ = self.source_topic.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.workflow_id),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.sequence),
                 _WORKFLOW_CHANGE_TYPE.put(self.change),
-                wire.string(self.request_id),
-                wire.string(self.author),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
                 wire.long(self.latest_version),
-                wire.nullable(self.active_version, wire.long),
-                wire.nullable(self.version, wire.long),
-                wire.nullable(self.definition, wire.string),
-                wire.nullable(self.instance_id, wire.long),
-                wire.string(self.owner),
+                b"\x00" if self.active_version is None else b"\x02" + wire.long(self.active_version),
+                b"\x00" if self.version is None else b"\x02" + wire.long(self.version),
+                b"\x00" if self.definition is None else b"\x02" + wire.string(self.definition),
+                b"\x00" if self.instance_id is None else b"\x02" + wire.long(self.instance_id),
+                wire.SIZES[len(owner_)],
+                owner_,
                 _RUN_STRATEGY_RULE.put(self.run_strategy),
                 wire.integer(self.workflow_concurrency),
-                wire.nullable(self.step_concurrency, wire.integer),
-                wire.nullable(self.description, wire.string),
+                b"\x00" if self.step_concurrency is None else b"\x02" + wire.integer(self.step_concurrency),
+                b"\x00" if self.description is None else b"\x02" + wire.string(self.description),
                 wire.array(self.tags, wire.string),
                 wire.boolean(self.is_deleted),
                 wire.moment(self.at_ms),
-                wire.string(self.source_topic),
+                wire.SIZES[len(source_topic_)],
+                source_topic_,
                 wire.integer(self.source_partition),
                 wire.long(self.source_offset),
             )
@@ -5056,27 +6876,75 @@ class WorkflowChange(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        workflow_id_, at = wire.string_at(data, at)
-        sequence_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
         change_, at = _WORKFLOW_CHANGE_TYPE.at(data, at)
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        latest_version_, at = wire.long_at(data, at)
-        active_version_, at = wire.nullable_at(data, at, wire.long_at)
-        version_, at = wire.nullable_at(data, at, wire.long_at)
-        definition_, at = wire.nullable_at(data, at, wire.string_at)
-        instance_id_, at = wire.nullable_at(data, at, wire.long_at)
-        owner_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            latest_version_, at = wire.long_at(data, at)
+        else:
+            latest_version_, at = n >> 1, at + 1
+        if data[at]:
+            active_version_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            active_version_, at = None, at + 1
+        if data[at]:
+            version_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            version_, at = None, at + 1
+        if data[at]:
+            definition_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            definition_, at = None, at + 1
+        if data[at]:
+            instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            instance_id_, at = None, at + 1
+        if (n := data[at]) & 129:
+            owner_, at = wire.string_at(data, at)
+        else:
+            owner_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         run_strategy_, at = _RUN_STRATEGY_RULE.at(data, at)
-        workflow_concurrency_, at = wire.integer_at(data, at)
-        step_concurrency_, at = wire.nullable_at(data, at, wire.integer_at)
-        description_, at = wire.nullable_at(data, at, wire.string_at)
+        if (n := data[at]) & 129:
+            workflow_concurrency_, at = wire.integer_at(data, at)
+        else:
+            workflow_concurrency_, at = n >> 1, at + 1
+        if data[at]:
+            step_concurrency_, at = wire.nullable_at(data, at, wire.integer_at)
+        else:
+            step_concurrency_, at = None, at + 1
+        if data[at]:
+            description_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            description_, at = None, at + 1
         tags_, at = wire.array_at(data, at, wire.string_at)
         is_deleted_, at = wire.boolean_at(data, at)
         at_ms_, at = wire.moment_at(data, at)
-        source_topic_, at = wire.string_at(data, at)
-        source_partition_, at = wire.integer_at(data, at)
-        source_offset_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            source_topic_, at = wire.string_at(data, at)
+        else:
+            source_topic_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            source_partition_, at = wire.integer_at(data, at)
+        else:
+            source_partition_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            source_offset_, at = wire.long_at(data, at)
+        else:
+            source_offset_, at = n >> 1, at + 1
         value = cls(
             workflow_id_,
             sequence_,
@@ -5126,12 +6994,18 @@ class WorkflowDeactivated(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        workflow_id_ = self.workflow_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.string(self.workflow_id),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.long(self.previous_version),
                 wire.moment(self.at_ms),
             )
@@ -5139,10 +7013,22 @@ class WorkflowDeactivated(Contract, frozen=True, gc=False):
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
-        previous_version_, at = wire.long_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            previous_version_, at = wire.long_at(data, at)
+        else:
+            previous_version_, at = n >> 1, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, workflow_id_, previous_version_, at_ms_)
         return value, at
@@ -5170,21 +7056,36 @@ class WorkflowDeleted(Contract, frozen=True, gc=False):
     at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        workflow_id_ = self.workflow_id.encode()
         return b"".join(
             (
                 head,
-                wire.string(self.request_id),
-                wire.string(self.author),
-                wire.string(self.workflow_id),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
                 wire.moment(self.at_ms),
             )
         )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        request_id_, at = wire.string_at(data, at)
-        author_, at = wire.string_at(data, at)
-        workflow_id_, at = wire.string_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, author_, workflow_id_, at_ms_)
         return value, at

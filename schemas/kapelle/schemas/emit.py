@@ -32,6 +32,8 @@ _PRIMITIVES: Final[Mapping[str, tuple[str, str]]] = {
     "bytes": ("bytes", "binary"),
     "string": ("str", "string"),
 }
+_BRANCHES: Final = (r'b"\x00"', r'b"\x02"'), (r'b"\x02"', r'b"\x00"')  # null and the other, by the index of null
+_NOT_SHORT: Final = "(n := data[at]) & 129"  # it takes more than one byte, or it is negative
 
 
 def emit(types: Sequence[Named], earlier: Mapping[str, Sequence[str]]) -> str:
@@ -110,14 +112,35 @@ def _to_avro(of: Record) -> Iterator[str]:
     if not of.fields:
         yield "        return head"
         return
+    for field in of.fields:
+        if _is_text(field.type):
+            yield f"        {field.name}_ = self.{field.name}.encode()"
     yield '        return b"".join('
     yield "            ("
     yield "                head,"
     for field in of.fields:
-        function, more = _write_call(field.type)
-        yield from layout(f"                {function}(", [f"self.{field.name}", *more], "),")
+        yield from _write_field(field)
     yield "            )"
     yield "        )"
+
+
+def _write_field(field: Field) -> Iterator[str]:
+    """Straight code for texts and for what is not there, a call for all else: calls are most of what a record costs."""
+    name, indent = f"self.{field.name}", " " * 16
+    if _is_text(field.type):
+        yield f"{indent}wire.SIZES[len({field.name}_)],"
+        yield f"{indent}{field.name}_,"
+        return
+    inner = nullable(field.type)
+    if inner:
+        function, more = _write_call(inner[0])
+        null, other = _BRANCHES[inner[1]]
+        line = f"{indent}{null} if {name} is None else {other} + {function}({name}),"
+        if not more and len(line) <= WIDTH:
+            yield line
+            return
+    function, more = _write_call(field.type)
+    yield from layout(f"{indent}{function}(", [name, *more], "),")
 
 
 def _from_avro(of: Record) -> Iterator[str]:
@@ -126,10 +149,36 @@ def _from_avro(of: Record) -> Iterator[str]:
     if not of.fields:
         yield "        del data"
     for field in of.fields:
-        function, more = _read_call(field.type)
-        yield from layout(f"        {field.name}_, at = {function}(", ["data", "at", *more], ")")
+        yield from _read_field(field)
     yield from layout("        value = cls(", [f"{field.name}_" for field in _constructor_order(of)], ")")
     yield "        return value, at"
+
+
+def _read_field(field: Field) -> Iterator[str]:
+    """Straight code for what one byte tells, as it mostly does; a call for all else."""
+    name, indent = f"{field.name}_", " " * 8
+    function, more = _read_call(field.type)
+    short = _read_short(field.type, name)
+    if short is None:
+        yield from layout(f"{indent}{name}, at = {function}(", ["data", "at", *more], ")")
+        return
+    unless, line = short
+    yield f"{indent}if {unless}:"
+    yield from layout(f"{indent}    {name}, at = {function}(", ["data", "at", *more], ")")
+    yield f"{indent}else:"
+    yield f"{indent}    {line}"
+
+
+def _read_short(of: Type, name: str) -> tuple[str, str] | None:
+    """What says that a value has not the short form of its type, and how to read that form, if there is one."""
+    inner = nullable(of)
+    if inner:
+        return ("data[at] != 2" if inner[1] else "data[at]"), f"{name}, at = None, at + 1"
+    if _is_text(of):
+        return _NOT_SHORT, f"{name} = data[at + 1 : (at := at + 1 + (n >> 1))].decode()"
+    if isinstance(of, Primitive) and _codec_name(of) in ("integer", "long"):
+        return _NOT_SHORT, f"{name}, at = n >> 1, at + 1"
+    return None
 
 
 def _write_call(of: Type) -> tuple[str, list[Argument]]:
@@ -180,6 +229,10 @@ def _reader(of: Type) -> Argument:
     """The function that reads a type, as an argument."""
     function, more = _read_call(of)
     return (f"lambda d, i: {function}", ["d", "i", *more]) if more else function
+
+
+def _is_text(of: Type) -> bool:
+    return isinstance(of, Primitive) and of.name == "string"
 
 
 def _codec_name(of: Primitive) -> str:

@@ -1,8 +1,9 @@
 """Avro's binary encoding, two functions per type: `x(value)` gives bytes, `x_at(data, at)` the value and where it ends.
 
-Generated contracts are made of calls to these. A reader that runs past the end raises IndexError or returns an end
-past the data; `Codec` turns both into `Truncated`. Nothing is ever allocated by a length that the bytes claim: slices
-stop where the data stops, and every item of an array takes at least one byte (see `model`).
+Generated contracts are made of calls to these, and of straight code where one byte tells all (see `emit`). A reader
+that runs past the end raises IndexError or returns an end past the data; `Codec` turns both into `Truncated`. Nothing
+is ever allocated by a length that the bytes claim: slices stop where the data stops, and every item of an array takes
+at least one byte (see `model`).
 """
 
 import struct
@@ -58,6 +59,16 @@ def _large(n: int) -> bytes:
         head += _MORE[n & 16383]
         n >>= 14
     return head + _LAST[n]
+
+
+class Sizes(dict[int, bytes]):
+    """The bytes of sizes: those of short texts are looked up, others are made."""
+
+    def __missing__(self, size: int) -> bytes:
+        return _large(size)
+
+
+SIZES: Final = Sizes(enumerate(_SMALL))
 
 
 def long(value: int) -> bytes:

@@ -3,6 +3,7 @@
 import json
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from kapelle.schemas.compatibility import Direction, compatible
 from kapelle.schemas.contracts import DeadLetter
 from kapelle.schemas.parsing import parse
 from tests.property.schemas import strategies
-from tests.unit.schemas.fresh import ALL, DEFAULTS, SHARED, contract_of, module_of
+from tests.unit.schemas.fresh import ALL, DEFAULTS, SHARED, contract_of, field, module_of, record
 
 # Making a module takes milliseconds, so examples are fewer where each has a module of its own.
 some = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -45,6 +46,49 @@ def test_we_write_the_bytes_that_fastavro_writes_and_read_them_back(data: st.Dat
 
     assert body == strategies.fastavro_bytes(schema, plain)
     assert contract.from_avro(body) == (value, len(body))
+
+
+SHORT = contract_of(
+    record(
+        "Short",
+        field("text", "string"),
+        field("number", "long"),
+        field("small", "int"),
+        field("maybe", ["null", "string"]),
+        field("seldom", ["long", "null"]),
+        field("last", "string"),
+    )
+)
+# Nearly right, so that all fields are come to: sizes, texts, what is no text or only its beginning, branches.
+pieces = st.sampled_from([b"\x00", b"\x01", b"\x02", b"\x04a\xc3", b"\x06\xe2\x82\xac", b"\x80\x01", b"\x7e", b"\xff"])
+
+
+@many
+@given(st.lists(pieces | st.binary(max_size=3), max_size=8).map(b"".join))
+def test_straight_code_reads_and_refuses_what_the_schema_alone_does(body: bytes) -> None:
+    catalog = Catalog.of(SHORT)
+    data = b"\xc3\x01" + SHORT.FINGERPRINT.to_bytes(8, "little") + body
+    careful = Codec(catalog)
+    careful._readers[data[:10]] = (catalog.careful_reader(SHORT.FINGERPRINT)[0], 10, SHORT.FULL_NAME)
+
+    assert _decoded(Codec(catalog), data) == _decoded(careful, data)
+
+
+def _decoded(codec: Codec, data: bytes) -> Contract | str:
+    try:
+        return codec.decode(data)
+    except SchemaError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 8_191, 8_192, 100_000])
+def test_texts_of_all_sizes_are_written_and_read(size: int) -> None:
+    texts = {"text": "a" * size, "maybe": "b" * size, "last": "é" * (size // 2)}
+    plain = texts | {"number": 0, "small": 0, "seldom": None}
+    value = SHORT(**plain)
+
+    assert value.to_avro() == strategies.fastavro_bytes(json.loads(SHORT.SCHEMA), plain)
+    assert Codec(Catalog.of(SHORT)).decode(Codec(Catalog.of(SHORT)).encode(value)) == value
 
 
 @many
