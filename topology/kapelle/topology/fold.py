@@ -164,7 +164,9 @@ class Fold:
             self._give_up(shard, message, source, (Stage.APPLY, why))
             return
         try:
-            effects = list(shard.deciders[type(message.value)](message, shard.reader, self.now_ms))
+            effects = shard.deciders[type(message.value)](message, shard.reader, self.now_ms)
+            if type(effects) is not tuple:
+                effects = tuple(effects)
         except Exception as error:  # noqa: BLE001 - a processor's own code: the policy says what becomes of it
             self._bug(shard, message, source, (Stage.DECIDE, error))
             return
@@ -189,29 +191,30 @@ class Fold:
             self._apply_failed(shard, message, event, error)
         if type(message.value) is TimerDue:
             self._check_settled(shard, message)
-        self._counters.events += len(events)
         if len(self.queue) > queued:
             self._counters.delivered += len(self.queue) - queued
 
-    def _encoded(self, shard: Shard, message: Message[Any], root: Root, effects: list[Effect]) -> list[Message[Any]]:
+    def _encoded(
+        self, shard: Shard, message: Message[Any], root: Root, effects: Sequence[Effect]
+    ) -> list[Message[Any]]:
         """Add the effects to the outputs, as bytes, and to the queue. Returns the events among them, for `apply`."""
         events: list[Message[Any]] = []
-        key, trace, outs, appliers, public = message.key, message.trace, self.outs, shard.appliers, shard.events_public
-        stored_key = key.encode()
+        key, trace = message.key, message.trace
         for effect in effects:
             root.count += 1
             name = f"{root.id}#{root.count}"
             if type(effect) is not Emit:
                 self._send(shard, effect, name, (root, trace))
                 continue
-            event = Message(key, effect.value, name, trace)
-            if type(event.value) not in appliers:
-                raise BadDeclaration(f"{type(event.value).__name__} is not an event of {shard.processor.name!r}")
-            headers = self._headers(shard.forms, event) if public else _lean(name, trace)
-            data = self._encode(event.value)
-            self._encoded_last = event.value, data
-            outs.append((shard.events, stored_key, data, headers))
-            events.append(event)
+            value = effect.value
+            kind = type(value)
+            if kind not in shard.appliers:
+                raise BadDeclaration(f"{kind.__name__} is not an event of {shard.processor.name!r}")
+            headers = shard.forms[kind].make(name, self.time, trace) if shard.events_public else _lean(name, trace)
+            data = self._encode(value)
+            self._encoded_last = value, data
+            self.outs.append((shard.events, key.encode(), data, headers))
+            events.append(Message(key, value, name, trace))
         return events
 
     def _take_back(self, made: int, queued: int) -> None:

@@ -39,7 +39,6 @@ class Counters(msgspec.Struct):
     records: int = 0
     repeats: int = 0  # deliveries of a record that was already folded
     timers: int = 0
-    events: int = 0
     sent: int = 0  # records produced: events, messages to other keys by topic, dead letters
     delivered: int = 0  # messages to other keys, within the cycle
     dead_letters: int = 0
@@ -63,9 +62,14 @@ class Counters(msgspec.Struct):
     letters: dict[str, int] = {}  # dead letters, by processor
     fired: dict[tuple[str, str], int] = {}  # timers that were folded, by processor and the beginning of their name
 
+    @property
+    def events(self) -> int:
+        """Events emitted. From any thread."""
+        return sum(self.kinds.copy().values())
+
     def snapshot(self) -> dict[str, float]:
         """All plain values by name."""
-        found = {name: getattr(self, name) for name in self.__struct_fields__}
+        found = {name: getattr(self, name) for name in (*self.__struct_fields__, "events")}
         return {name: value for name, value in found.items() if isinstance(value, int | float)}
 
     def by_kind(self) -> dict[str, int]:
