@@ -83,12 +83,13 @@ class GroupReader:
     def _add(self, taken: Taken, messages: Iterable[Any]) -> None:
         """Add messages as runs: they come partition by partition, mostly."""
         topic, partition, records = "", -1, list[Record]()
+        several = len(self._topics) > 1
         for message in messages:
             error = message.error()
             if error is not None:
                 self._add_event(taken, message, error)
                 continue
-            if message.partition() != partition or message.topic() != topic:
+            if message.partition() != partition or (several and message.topic() != topic):
                 topic, partition, records = message.topic(), message.partition(), []
                 taken.runs.append(Run(self.processor, Place(topic, partition), records))
             records.append(Record(message.offset(), message.key(), message.value(), message.headers()))
