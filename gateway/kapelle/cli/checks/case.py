@@ -25,6 +25,7 @@ from kapelle.topology.kafka.translate import REFUSED, made
 
 FREE_MB: Final = 1_024
 SLICE_S: Final = 0.1
+SHORTLY_S: Final = 2.0  # what a cluster that answers at all takes many times over
 # Who coordinates a group is being found out.
 COMING: Final = frozenset(
     {
@@ -100,6 +101,18 @@ class Case(msgspec.Struct, kw_only=True, dict=True):
         """Our topics that are there."""
         return [topic.name for topic in self.topology.topics() if topic.name in self.metadata.topics]
 
+    def groups(self, names: Sequence[str], **options: Any) -> dict[str, Any]:
+        """What the brokers tell of these groups, each to be had from a future.
+
+        Asked for shortly first: on a new cluster, which keeps no groups until somebody asks for one, the first question
+        often stays without an answer as long as one waits for it, and the second has it at once.
+        """
+        for timeout_s in (min(SHORTLY_S, self.timeout_s), self.timeout_s):
+            asked = self.admin.describe_consumer_groups(list(names), request_timeout=timeout_s, **options)
+            if timeout_s >= self.timeout_s or not any(_is_late(future) for future in asked.values()):
+                break
+        return dict(asked)
+
     def replicas(self, topic: str) -> int:
         """The replicas of the partition that has the fewest; 0 if there is no such topic."""
         found = self.metadata.topics.get(topic)
@@ -146,6 +159,12 @@ def _found(check: Check, case: Case) -> list[Finding]:
         else:
             case.is_patient |= is_again
             return found
+
+
+def _is_late(future: Any) -> bool:
+    failure = future.exception()
+    said = None if failure is None else kafka_error(failure)
+    return said is not None and said.code() == KafkaError._TIMED_OUT
 
 
 def _told(said: KafkaError) -> str:

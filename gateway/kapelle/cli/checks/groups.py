@@ -29,8 +29,7 @@ def members(case: Case) -> Iterator[Finding]:
     groups = {case.topology.group(name): name for name in case.topology.processors}
     if not groups:
         return
-    asked = case.admin.describe_consumer_groups(list(groups), request_timeout=case.timeout_s)
-    found = {groups[group]: future.result() for group, future in asked.items()}
+    found = {groups[group]: future.result() for group, future in case.groups(list(groups)).items()}
     idle = [name for name, told in found.items() if not told.members]
     other = [
         f"{name} ({told.type.name.lower()})"
@@ -87,7 +86,7 @@ def _committed(case: Case, processor: str) -> list[TopicPartition]:
     inputs, group = _topics(case, processor)[:-1], case.topology.group(processor)
     places = [Place(topic, n) for topic in inputs for n in case.metadata.topics[topic].partitions]
     # Who may not ask is told so at once here; what reads the offsets would wait until the time is over.
-    case.admin.describe_consumer_groups([group], request_timeout=case.timeout_s)[group].result()
+    case.groups([group])[group].result()
     return committed(case.settings, group, places, case.timeout_s)
 
 

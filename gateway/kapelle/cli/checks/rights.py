@@ -54,9 +54,7 @@ def _of_groups(case: Case) -> Mapping[str, set[str]]:
     names = _groups(case)
     if not names or not case.has_groups:
         return {}
-    asked = case.admin.describe_consumer_groups(
-        names, include_authorized_operations=True, request_timeout=case.timeout_s
-    )
+    asked = case.groups(names, include_authorized_operations=True)
     found = {name: _operations(future) for name, future in asked.items()}
     return {name: operations for name, operations in found.items() if operations is not None}
 
