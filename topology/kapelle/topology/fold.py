@@ -93,7 +93,6 @@ class Fold:
         source = shard.inputs[place.topic]
         contracts, takes_foreign, decode, fold = source.contracts, source.takes_foreign, self._decode, self._message
         prefix = f"{place.topic}-{place.partition}-"
-        root_prefix = f"{shard.processor.name}/{prefix}"  # others may read the same record
         ignored, head_bytes = self._ignored[shard.processor.name], self._codec.head_bytes
         self.touched.add(shard)
         for record in records:
@@ -137,15 +136,14 @@ class Fold:
                 self._undecodable(shard, (place, record), wrong)
                 continue
             trace = _trace(headers) if headers else None
-            message = Message(text, value, f"{prefix}{offset}", trace, headers or ())
-            fold(shard, message, Root(f"{root_prefix}{offset}"), (place, record))
+            fold(shard, Message(text, value, f"{prefix}{offset}", trace, headers or ()), None, (place, record))
 
     def _foreign(self, shard: Shard, place: Place, record: Record) -> None:
         """A record that is not ours, for a stream that takes those: whoever decides on it makes out what it says."""
         headers = record.headers or ()
         value = Foreign(record.value, record.key, place.topic, place.partition, record.offset)
         message = Message("", value, f"{place.topic}-{place.partition}-{record.offset}", _trace(headers), headers)
-        self._message(shard, message, Root(f"{shard.processor.name}/{message.id}"), (place, record))
+        self._message(shard, message, None, (place, record))
 
     def entry(self, entry: Entry) -> None:
         """Fold a message of the queue."""
@@ -157,8 +155,11 @@ class Fold:
         self.touched.add(shard)
         self._message(shard, message, root, topic)
 
-    def _message(self, shard: Shard, message: Message[Any], root: Root, source: Source) -> None:
-        """Decide on a message and carry it out. This is the path that every message takes: it is kept short."""
+    def _message(self, shard: Shard, message: Message[Any], root: Root | None, source: Source) -> None:
+        """Decide on a message and carry it out. This is the path that every message takes: it is kept short.
+
+        A record is the root of its own cascade, and has none before something comes of it.
+        """
         if self.poisoned and (shard.processor.name, message.id) in self.poisoned:
             why = FoldError(self.poisoned[shard.processor.name, message.id])
             self._give_up(shard, message, source, (Stage.APPLY, why))
@@ -176,7 +177,7 @@ class Fold:
             return
         made, queued = len(self.outs), len(self.queue)
         try:
-            events = self._encoded(shard, message, root, effects)
+            events = self._encoded(shard, message, root or Root(f"{shard.processor.name}/{message.id}"), effects)
         except Exception as error:  # noqa: BLE001 - as above: the effects are what that code made of them
             self._take_back(made, queued)
             self._bug(shard, message, source, (Stage.ENCODE, error))
