@@ -9,7 +9,6 @@ at least one byte (see `model`).
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
 from kapelle.schemas.errors import Corrupt
@@ -28,6 +27,7 @@ _SHIFT_MAX: Final = 63  # the tenth and last byte of a long
 _MOMENT_MIN: Final = 2**34  # milliseconds since 1970 take six bytes from that year on...
 _MOMENT_MAX: Final = 2**41 - 1  # ...until 2039
 _MOMENT_BYTES: Final = 6
+_HIGHS_MAX: Final = 1_000
 _SEQUENCES: Final = (tuple, list)
 _FLOAT: Final = struct.Struct("<f")
 _DOUBLE: Final = struct.Struct("<d")
@@ -47,7 +47,6 @@ _SMALL_MAX: Final = 1 << 13
 _SMALL: Final = tuple(_varint(n << 1) for n in range(_SMALL_MAX))
 _LAST: Final = tuple(_varint(n) for n in range(1 << 14))
 _MORE: Final = tuple(bytes((n & 127 | 128, n >> 7 | 128)) for n in range(1 << 14))
-_FIRST: Final = {_MORE[n << 1]: n for n in range(1 << 13)}  # of a number that is not negative
 
 
 def _large(n: int) -> bytes:
@@ -168,19 +167,28 @@ def long_at(data: bytes, at: int) -> tuple[int, int]:
 
 def moment_at(data: bytes, at: int) -> tuple[int, int]:
     """A long that is mostly a time in milliseconds since 1970."""
-    end = at + _MOMENT_BYTES
+    low, end = data[at], at + _MOMENT_BYTES
+    if low & 129 != 128 or (middle := data[at + 1]) < 128:  # one byte or two, or negative
+        return long_at(data, at)
     try:
-        return _FIRST[data[at : at + 2]] + _rest_of_moment(data[at + 2 : end]), end
+        return _HIGHS[data[at + 2 : end]] + (low >> 1 & 63) + (middle << 6 & 8128), end
     except KeyError:
         return long_at(data, at)
 
 
-@lru_cache(maxsize=1_000)
-def _rest_of_moment(data: bytes) -> int:
+class _Highs(dict[bytes, int]):
     """What the last four bytes of a moment say. They are the same for eight seconds."""
-    if len(data) != _MOMENT_BYTES - 2 or not data[0] & data[1] & data[2] & 128 or data[3] & 128:
-        raise KeyError(data)
-    return sum((byte & 127) << 13 + 7 * n for n, byte in enumerate(data))
+
+    def __missing__(self, data: bytes) -> int:
+        if len(data) != _MOMENT_BYTES - 2 or not data[0] & data[1] & data[2] & 128 or data[3] & 128:
+            raise KeyError(data)
+        if len(self) >= _HIGHS_MAX:
+            self.clear()
+        self[data] = sum((byte & 127) << 13 + 7 * n for n, byte in enumerate(data))
+        return self[data]
+
+
+_HIGHS: Final = _Highs()
 
 
 def integer_at(data: bytes, at: int) -> tuple[int, int]:
