@@ -26,7 +26,7 @@ class Sizes:
 
 
 FULL = Sizes(
-    warm_up=100_000,
+    warm_up=300_000,
     loads={
         "ours": Load(200_000, warm_up=20_000),
         "handwritten": Load(200_000, warm_up=20_000),
@@ -34,7 +34,7 @@ FULL = Sizes(
         "quix": Load(50_000, warm_up=5_000),
         "faust": Load(5_000, warm_up=500),
     },
-    rounds=3,
+    rounds=4,
     prestarted=False,
     hops=("bare", "ours"),
     pace=Pace(alone=300, records_per_s=500, seconds=8.0),
