@@ -2,10 +2,12 @@
 
 A signal handler of Python's runs only between two of its own instructions; a process that waits for a broker that is
 away would not hear it for many seconds. So a thread waits for the signals. When leaving in good order takes too long,
-it ends the process: that is no worse than a crash, and nothing is lost in a crash. Before the work has begun there is
-nothing to leave, and the process ends at once.
+it ends the process: that is no worse than a crash, and nothing is lost in a crash. Where that thread cannot run either,
+because a client library has kept Python's lock in a call that never returns, the limit is kept without Python, and all
+threads tell where they stand. Before the work has begun there is nothing to leave, and the process ends at once.
 """
 
+import faulthandler
 import logging
 import os
 import signal
@@ -17,6 +19,8 @@ from typing import Final
 from kapelle.cli.errors import ExitCode
 
 STOP_S: Final = 4.5  # five seconds, less the time to end
+LOCKED_S: Final = 4.8  # the same, where no thread of Python's can run
+STDERR: Final = 2
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 _log = logging.getLogger("kapelle.run")
@@ -51,9 +55,11 @@ class Stopping:
             self._asked.set()
             if not self._working:
                 os._exit(ExitCode.OK)
+            faulthandler.dump_traceback_later(LOCKED_S, exit=True, file=STDERR)  # with 1, as a failure
             if not self._left.wait(STOP_S):
                 _log.error("ended before leaving in good order: nothing is lost", extra={"fields": {"after_s": STOP_S}})
                 os._exit(ExitCode.FAILURE)
+            faulthandler.cancel_dump_traceback_later()
         self._released.wait()
 
     def done(self, waiter: threading.Thread) -> None:

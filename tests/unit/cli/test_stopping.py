@@ -1,12 +1,25 @@
 """Signals are heard by a thread, and nothing of it is left when the work is done."""
 
 import signal
+import subprocess
+import sys
 import threading
 
+from kapelle.cli.errors import ExitCode
 from kapelle.cli.stopping import SIGNALS, stopping
 
 NAME = "kapelle-signals"
 HEARD_S = 5.0
+LOCKED = """
+import ctypes
+from kapelle.cli.stopping import stopping
+
+with stopping() as heard:
+    heard.working()
+    print("up", flush=True)
+    heard.pause(60)
+    ctypes.PyDLL(None).sleep(60)  # a call that keeps Python's lock: no other thread can run
+"""
 
 
 def waiters() -> list[threading.Thread]:
@@ -32,6 +45,17 @@ def test_a_signal_asks_the_work_to_end() -> None:
         assert heard._asked.wait(HEARD_S)
 
     assert waiters() == []
+
+
+def test_work_that_keeps_pythons_lock_is_ended_all_the_same() -> None:
+    with subprocess.Popen([sys.executable, "-c", LOCKED], stdout=-1, stderr=-1, text=True) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        running.terminate()
+        _, said = running.communicate(timeout=30)
+
+    assert running.returncode == ExitCode.FAILURE
+    assert 'File "<string>", line 9 in <module>' in said  # where it stood
 
 
 def test_the_work_does_not_see_the_signals_itself() -> None:
