@@ -8,7 +8,11 @@ import sys
 import time
 from pathlib import Path
 
+from kapelle.cli.errors import ExitCode
+from kapelle.cli.stopping import LOCKED_S
+
 STOP_S = 15.0
+FORCED = ("ended before leaving in good order", f"Timeout (0:00:0{LOCKED_S}")  # the second where Python could not run
 
 
 class Fleet:
@@ -18,9 +22,11 @@ class Fleet:
         self._directory = directory
         self._arguments = arguments
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._said_before: dict[int, int] = {}  # bytes of its output that are of earlier processes
         self.kills = 0
         self.stalls = 0
         self.starts = 0
+        self.forced = 0  # told to stop, and ended before they had left in good order
 
     def start(self, number: int, *extra: str) -> None:
         """Start the member of this number, unless it runs."""
@@ -30,6 +36,7 @@ class Fleet:
         state.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", *self._program(number), *self._arguments, *extra]
         with (state / "output.log").open("ab") as output:
+            self._said_before[number] = output.tell()
             self._processes[number] = subprocess.Popen(command, stdout=output, stderr=output)
         self.starts += 1
 
@@ -86,7 +93,14 @@ class Fleet:
                 process.wait(STOP_S)
             except subprocess.TimeoutExpired:
                 raise AssertionError(f"member {number} did not stop:\n{self.standing(number)}") from None
+            if process.returncode == ExitCode.FAILURE and self._was_forced(number):
+                del self._processes[number]
+                self.forced += 1
         return time.monotonic() - began
+
+    def _was_forced(self, number: int) -> bool:
+        said = (self._state_of(number) / "output.log").read_bytes()[self._said_before[number] :]
+        return any(mark.encode() in said for mark in FORCED)
 
     def standing(self, number: int) -> str:
         """Where a member that runs stands, in its work and in all its threads, after the last that it has said."""

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from kapelle.cli.stopping import Stopping, stopping
 from kapelle.topology.build import Topology
 from kapelle.topology.crash import CrashPoint
 from kapelle.topology.kafka.config import KafkaSettings, Protocol
@@ -99,6 +100,12 @@ def main(argv: list[str], make: Callable[..., Topology] = topology) -> int:
     )
     if args.create_topics:
         Topics(made, kafka).apply()
+    # As the product's own command stops: at once, and in bounded time whatever holds it up.
+    with stopping() as heard:
+        return run(args, made, kafka, heard)
+
+
+def run(args: argparse.Namespace, made: Topology, kafka: KafkaSettings, heard: Stopping) -> int:
     running = KafkaMember(
         made,
         kafka,
@@ -108,9 +115,10 @@ def main(argv: list[str], make: Callable[..., Topology] = topology) -> int:
         member=MUTANTS[args.mutant] if args.mutant else Member,
         crash=Doom(args.crash_at, args.crash_after),
     )
-    running.stop_on_signals()
     signal.signal(signal.SIGUSR2, lambda *_: print(state_of(running.member), file=sys.stderr, flush=True))
-    running.run(Switch(running.member) if args.same_cycle == "switching" else lambda: False)
+    switch: Callable[[], bool] = Switch(running.member) if args.same_cycle == "switching" else lambda: False
+    heard.working()
+    running.run(lambda: heard.asked or switch())
     if args.verbose:
         print(running.member.counters.snapshot(), file=sys.stderr)
     return 0

@@ -322,6 +322,7 @@ def main(argv: list[str]) -> int:
         "starts": proof.fleet.starts,
         "kills": proof.fleet.kills,
         "stalls": proof.fleet.stalls,
+        "forced": proof.fleet.forced,
         "seconds": round(time.monotonic() - began),
         "violations": problems[:20],
     }
