@@ -58,12 +58,12 @@ QUICK = Sizes(
     rounds=1,
     prestarted=True,
     hops=("bare", "ours"),
-    pace=Pace(alone=30, records_per_s=500, seconds=2.0),
-    idle_s=2.0,
+    pace=Pace(alone=30, records_per_s=500, seconds=1.0),
+    idle_s=1.5,
     growth_keys=200_000,  # fewer are restored before the clock can tell
     growth_records=5_000,
     growth_waves=1,
     kills=1,
-    stages=Load(8_000, warm_up=2_000),
+    stages=Load(6_000, warm_up=1_500),
     stages_pace=Pace(alone=10, records_per_s=200, seconds=0.5),
 )
