@@ -1,12 +1,10 @@
 """Running a member on Kafka until it is told to stop."""
 
 import logging
-import signal
 import threading
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
 
 from kapelle.topology.build import Topology
 from kapelle.topology.crash import Crash, never
@@ -87,15 +85,6 @@ class KafkaMember:
     def stop(self) -> None:
         """Finish the cycle and leave. May be called from a signal handler or another thread."""
         self._stop.set()
-
-    def stop_on_signals(self) -> None:
-        """Stop on SIGTERM and SIGINT."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
-
-    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        _log.info("stopping on %s", signal.Signals(number).name)
-        self.stop()
 
 
 def _opened(path: Path) -> RocksStore:
