@@ -158,7 +158,8 @@ class Fold:
     def _message(self, shard: Shard, message: Message[Any], root: Root | None, source: Source) -> None:
         """Decide on a message and carry it out. This is the path that every message takes: it is kept short.
 
-        A record is the root of its own cascade, and has none before something comes of it.
+        A record is the root of its own cascade, made when something comes of it; it has the processor's name in its id,
+        because others may read the same record.
         """
         if self.poisoned and (shard.processor.name, message.id) in self.poisoned:
             why = FoldError(self.poisoned[shard.processor.name, message.id])
