@@ -20,7 +20,7 @@ from kapelle.testing.clock import VirtualClock, skip_to_next_timer
 from kapelle.topology.crash import CrashPoint
 from kapelle.topology.embedded import EmbeddedRuntime, EmbeddedSettings, InboxLimits, Position
 from kapelle.topology.log import Place
-from kapelle.topology.member import wall_clock_ms
+from kapelle.topology.partition_time import SYSTEM_CLOCK
 from tests.proof.checks import table_violations, violations
 from tests.proof.contracts import Tick
 from tests.proof.member import Doom
@@ -150,7 +150,7 @@ def problems_on_disk(directory: Path, acknowledged: dict[Place, int]) -> list[st
 
 def problems_in_the_end(directory: Path) -> list[str]:
     """What is wrong when everything was published and every timer has fired."""
-    clock = VirtualClock(wall_clock_ms())
+    clock = VirtualClock(SYSTEM_CLOCK())
     with EmbeddedRuntime(ALL, directory, clock=clock) as runtime:
         for place, messages in by_place(ALL, PUBLISHED).items():
             runtime.publish_all(messages[runtime.log.end(place) :])

@@ -3,6 +3,7 @@
 from kapelle.topology.crash import CrashPoint
 from kapelle.topology.log import Place
 from kapelle.topology.member import Member
+from kapelle.topology.partition_time import Clock
 from kapelle.topology.shard import Shard
 
 
@@ -89,8 +90,8 @@ class ChangelogUnread(Member):
     def _admit(self) -> None:
         add = self._restorer.add
 
-        def trusting(shards: list[Shard], now_ms: int) -> list[Shard]:
-            add(shards, now_ms)
+        def trusting(shards: list[Shard], clock: Clock) -> list[Shard]:
+            add(shards, clock)
             self._restorer.drop(shards)
             return shards
 

@@ -26,7 +26,7 @@ def case() -> LogCase:
 
 
 def test_commands_older_than_a_week_are_removed(case: LogCase) -> None:
-    Retention(case.log).tick(case.clock())
+    Retention(case.log).tick(case.clock(), case.clock())
 
     assert case.read(TICKS[0])[0] == (6, "a3")
     assert len(case.read(TICKS[0])) == 14
@@ -67,12 +67,12 @@ def test_trimming_twice_changes_nothing(case: LogCase) -> None:
 
 def test_it_is_done_once_an_hour(case: LogCase) -> None:
     retention = Retention(case.log)
-    retention.tick(case.clock() - WEEK_MS)
+    retention.tick(case.clock() - WEEK_MS, case.clock() - WEEK_MS)
     assert len(case.read(TICKS[0])) == 20
 
-    retention.tick(case.clock() - WEEK_MS + 1)
+    retention.tick(case.clock() - WEEK_MS + 1, case.clock() - WEEK_MS + 1)
     assert len(case.read(TICKS[0])) == 20
-    retention.tick(case.clock())
+    retention.tick(case.clock(), case.clock())
     assert len(case.read(TICKS[0])) == 14
 
 

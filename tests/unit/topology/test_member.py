@@ -491,7 +491,8 @@ def test_a_cycle_whose_rows_came_and_went_leaves_no_rows_behind() -> None:
         world.run()
 
     assert len(world.events("counting")) == 3
-    assert world.entries("w.counting.changelog") == []
+    rows = [entry.key for entry in world.entries("w.counting.changelog")]
+    assert rows == [b"_time\0"]  # how late it is, which is no row of the processor
     assert world.shard("counting").state.size_bytes == 0
     assert world.shard("counting").state.fingerprint() == world.fold_of("counting")
 

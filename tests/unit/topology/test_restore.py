@@ -80,7 +80,7 @@ class Scene:
         self.shard.state.clear()
 
     def add(self) -> list[Shard]:
-        return self.restorer.add([self.shard], self.now_ms)
+        return self.restorer.add([self.shard], lambda: self.now_ms)
 
     def step(self) -> list[Shard]:
         return self.restorer.step(lambda: self.now_ms, 0)
@@ -275,7 +275,7 @@ def test_only_the_owners_of_the_changelog_that_is_stuck_are_fenced() -> None:
     freed: list[tuple[str, list[Place]]] = []
     scene.log.free = lambda processor, places: freed.append((processor, list(places)))  # type: ignore[method-assign]
     scene.log.ends = lambda places: dict.fromkeys(places, 40)  # type: ignore[method-assign]
-    scene.restorer.add([scene.shard, stuck], scene.now_ms)
+    scene.restorer.add([scene.shard, stuck], lambda: scene.now_ms)
     scene.log.stuck = {stuck.changelog}
 
     for _ in range(5):

@@ -64,6 +64,10 @@ COUNTERS: Final = {
     "shards_restoring": now("shards_restoring", "Shards that are being restored."),
     "restore_rows_left": now("restore_rows_left", "Changelog rows left to read before all shards are folding."),
     "groups_joined": now("groups_joined", "Groups that have told which partitions are ours, if any."),
+    "clock_jumps": total("clock_jumps", "Jumps of the wall clock by more than a second."),
+    "clock_ahead_ms": now(
+        "clock_ahead_seconds", "How far the time of a shard is ahead of the wall clock, at most.", 0.001
+    ),
 }
 TIMES: Final = {
     "cycle_times": times("cycle", "How long cycles took."),

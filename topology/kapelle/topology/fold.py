@@ -18,7 +18,7 @@ from kapelle.processors.streams import Keep
 from kapelle.schemas import Codec
 from kapelle.schemas.contracts import Stage
 from kapelle.schemas.errors import SchemaError, UnknownFingerprint
-from kapelle.schemas.headers import trace_of
+from kapelle.schemas.headers import rfc3339, trace_of
 from kapelle.schemas.schema_topic import learn_record
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.deadletters import NOWHERE, Coordinates, dead_letter, letter_bytes_max
@@ -82,7 +82,8 @@ class Fold:
         self.outs: list[Out] = []  # made, not yet sent
         self.touched: set[Shard] = set()
         self.poisoned: dict[tuple[str, str], str] = {}  # messages whose apply failed: (processor, id) → why
-        self.now_ms = 0
+        self.now_ms = 0  # what the wall clock says
+        self.steady_ms = 0
         self._learn_after_ms: dict[int, int] = {}  # by fingerprint
         self.time = b""
 
@@ -166,7 +167,7 @@ class Fold:
             self._give_up(shard, message, source, (Stage.APPLY, why))
             return
         try:
-            effects = shard.deciders[type(message.value)](message, shard.reader, self.now_ms)
+            effects = shard.deciders[type(message.value)](message, shard.reader, shard.time.now_ms)
             if type(effects) is not tuple:
                 effects = tuple(effects)
         except Exception as error:  # noqa: BLE001 - a processor's own code: the policy says what becomes of it
@@ -212,7 +213,9 @@ class Fold:
             kind = type(value)
             if kind not in shard.appliers:
                 raise BadDeclaration(f"{kind.__name__} is not an event of {shard.processor.name!r}")
-            headers = shard.forms[kind].make(name, self.time, trace) if shard.events_public else _lean(name, trace)
+            headers = (
+                shard.forms[kind].make(name, self._time(shard), trace) if shard.events_public else _lean(name, trace)
+            )
             data = self._encode(value)
             self._encoded_last = value, data
             self.outs.append((shard.events, key.encode(), data, headers))
@@ -241,13 +244,17 @@ class Fold:
         if target is not None:
             self.queue.append((target, message, root, place.topic, shard.forms))
             return
-        headers = self._headers(shard.forms, message) if route.public else _lean(name, trace)
+        headers = self._headers(shard, shard.forms, message) if route.public else _lean(name, trace)
         last, data = self._encoded_last
         self.outs.append((place, key.encode(), data if last is value else self._encode(value), headers))
 
-    def _headers(self, forms: Forms, message: Message[Any]) -> Headers:
+    def _headers(self, shard: Shard, forms: Forms, message: Message[Any]) -> Headers:
         """The headers of a record on a public stream."""
-        return forms[type(message.value)].make(message.id, self.time, message.trace)
+        return forms[type(message.value)].make(message.id, self._time(shard), message.trace)
+
+    def _time(self, shard: Shard) -> bytes:
+        """The time of a shard, as headers have it. Most shards go by the wall clock, and share its text."""
+        return self.time if shard.time.now_ms == self.now_ms else rfc3339(shard.time.now_ms)
 
     def overflow(self) -> None:
         """The cycle is full: commands left in the queue take their topics. Timers are still due and come again."""
@@ -256,7 +263,9 @@ class Fold:
                 continue
             place = Place(topic, shard.partition)
             self._delivery.overflowed(place)
-            headers = self._headers(forms, message) if topic in self._public else _lean(message.id, message.trace)
+            headers = (
+                self._headers(shard, forms, message) if topic in self._public else _lean(message.id, message.trace)
+            )
             try:
                 self.outs.append((place, message.key.encode(), self._encode(message.value), headers))
             except SchemaError as error:  # it was never encoded, because it skipped its topic
@@ -326,10 +335,10 @@ class Fold:
     def _unknown(self, shard: Shard, place: Place, record: Record, error: UnknownFingerprint) -> None:
         """A schema that we do not know. A newer process may have published it: look, and try this record once more."""
         # Each by itself: a stray record must not keep us from looking for the schema of the next one.
-        if self.now_ms >= self._learn_after_ms.get(error.fingerprint, 0):
+        if self.steady_ms >= self._learn_after_ms.get(error.fingerprint, 0):
             if len(self._learn_after_ms) >= UNKNOWN_MAX:
                 self._learn_after_ms.clear()
-            self._learn_after_ms[error.fingerprint] = self.now_ms + LEARN_EVERY_MS
+            self._learn_after_ms[error.fingerprint] = self.steady_ms + LEARN_EVERY_MS
             for key, value in self._log.schemas():
                 with suppress(SchemaError):  # not ours to read, or not readable at all: then the record is put aside
                     learn_record(self._codec.catalog, key, value)

@@ -34,12 +34,11 @@ from kapelle.topology.errors import ApplyFailed, CycleAborted, FoldError, Produc
 from kapelle.topology.fold import Entry, Fold, Root
 from kapelle.topology.log import Log, Place, Run
 from kapelle.topology.metrics import Counters
+from kapelle.topology.partition_time import SYSTEM_CLOCK, Clock, PartitionTimes
 from kapelle.topology.restore import Progress, Restorer
 from kapelle.topology.settings import MemberSettings
 from kapelle.topology.shard import Shard
 from kapelle.topology.tables import Batch, Store
-
-Clock = Callable[[], int]
 
 STRIDE_RECORDS = 64  # folds between two looks at the limits
 CASCADE_SHARE = 10  # no more records are begun when so small a part of the folds is left for what they set off
@@ -48,10 +47,6 @@ HOLD_WAIT_S = 0.002
 PATIENT_SHARE = 2  # patient processors get their turn at once when what waits for them is half of what a cycle takes
 
 _log = logging.getLogger("kapelle.member")
-
-
-def wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Member:
@@ -64,7 +59,7 @@ class Member:
         store: Store,
         *,
         settings: MemberSettings | None = None,
-        clock: Clock = wall_clock_ms,
+        clock: Clock = SYSTEM_CLOCK,
         crash: Crash = never,
     ) -> None:
         self.topology = topology
@@ -74,7 +69,7 @@ class Member:
         self.shards: dict[tuple[str, int], Shard] = {}
         self._log = log
         self._store = store
-        self._clock = clock
+        self.times = PartitionTimes(clock, self.counters)
         self._crash = crash
         self._arrived: list[Shard] = []  # assigned, not yet admitted
         self._waiting: list[Run] = []  # taken, not yet folded
@@ -137,7 +132,7 @@ class Member:
 
     def progress(self) -> list[Progress]:
         """How far the restoring shards have come."""
-        return self._restorer.progress(self._clock())
+        return self._restorer.progress(self.times.steady())
 
     @property
     def ready(self) -> bool:
@@ -157,7 +152,7 @@ class Member:
                 self._answer()
             self._admit()
             if self._restorer:
-                self._activate(self._restorer.step(self._clock, self._restore_wait_s()))
+                self._activate(self._restorer.step(self.times.wall, self._restore_wait_s()))
             return self._turn()
         except CycleAborted as error:
             self._failed(error, self._log.abort)
@@ -227,12 +222,11 @@ class Member:
 
     def _fill(self) -> bool:
         """Fill the queue of this cycle: what was taken, and the timers that are due. Nothing while commands settle."""
-        now_ms = self._clock()
         fold = self._fold
-        fold.now_ms = now_ms
-        fold.time = rfc3339(now_ms)
+        fold.now_ms, fold.steady_ms = self.times.tick(self.shards.values())
+        fold.time = rfc3339(fold.now_ms)
         fold.forget()
-        self._holding = self.delivery.hold(now_ms, self._log.ends)
+        self._holding = self.delivery.hold(fold.steady_ms, self._log.ends)
         self.counters.settles += self._holding
         self._timers = []
         if self._holding:
@@ -240,8 +234,8 @@ class Member:
         self._runs, self._waiting = self._divided()
         for shard in self.shards.values():
             due_at_ms = shard.state.next_due_at_ms() if shard.active else None
-            if due_at_ms is not None and due_at_ms <= now_ms:
-                self._timers.extend(self._due(shard, now_ms))
+            if due_at_ms is not None and due_at_ms <= shard.time.now_ms:
+                self._timers.extend(self._due(shard))
         return bool(self._runs or self._timers)
 
     def _divided(self) -> tuple[list[Run], list[Run]]:
@@ -254,8 +248,8 @@ class Member:
             return self._waiting, []
         return [run for run in self._waiting if run.processor not in self._patient], patient
 
-    def _due(self, shard: Shard, now_ms: int) -> Iterable[Entry]:
-        for key, name, due_at_ms in shard.state.due(now_ms, self.limits.timers_max):
+    def _due(self, shard: Shard) -> Iterable[Entry]:
+        for key, name, due_at_ms in shard.state.due(shard.time.now_ms, self.limits.timers_max):
             if (key, name, due_at_ms) in shard.parked:
                 continue
             root = Root(f"{shard}-timer-{due_at_ms}-{len(key)}-{key}-{name}")  # the length tells key from name
@@ -358,6 +352,7 @@ class Member:
 
     def _send_rows(self) -> None:
         for shard in self._fold.touched:
+            self.times.keep(shard)
             self.counters.swept_rows += shard.state.sweep(self.limits.sweep_rows_max)
             rows = shard.state.changes()
             if rows:
@@ -391,7 +386,7 @@ class Member:
         if not settled:
             return
         self.delivery.draw(self._log.ends)
-        there = self._restorer.add(settled, self._clock())
+        there = self._restorer.add(settled, self.times.wall)
         self._arrived = [s for s in self._arrived if s not in settled]
         self._activate(there)
 
@@ -417,6 +412,7 @@ class Member:
         for shard in shards:
             if self.shards.get((shard.processor.name, shard.partition)) is shard:
                 self._log.start(shard.processor.name, shard.offsets)
+                self.times.resume(shard)
                 shard.active = True
                 _log.info("shard %s is folding", shard)
         self._count_shards()
@@ -466,12 +462,11 @@ class Member:
 
     def _idle_s(self) -> float:
         """How long there is nothing to do: until the next timer, at most the idle wait."""
-        now_ms = self._clock()
         wait_ms = self.limits.idle_wait_ms
         for shard in self.shards.values():
             due = shard.state.next_due_at_ms() if shard.active else None
             if due is not None and not shard.parked:
-                wait_ms = min(wait_ms, max(due - now_ms, 0))
+                wait_ms = min(wait_ms, max(due - self.times.now_ms(shard), 0))
         return wait_ms / 1000
 
     def _restore_wait_s(self) -> float:

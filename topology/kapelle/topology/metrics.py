@@ -56,6 +56,8 @@ class Counters(msgspec.Struct):
     shards_restoring: int = 0
     restore_rows_left: int = 0
     groups_joined: int = 0
+    clock_jumps: int = 0
+    clock_ahead_ms: int = 0  # of the wall clock, the time of the shard that is furthest ahead
     cycle_times: Times = msgspec.field(default_factory=Times)
     commit_times: Times = msgspec.field(default_factory=Times)
     kinds: dict[type[Any], int] = {}  # events emitted, by contract

@@ -8,6 +8,7 @@ from kapelle.processors.streams import Stream
 from kapelle.schemas.headers import HeaderForm
 from kapelle.topology.build import Topology
 from kapelle.topology.log import Place
+from kapelle.topology.shard_time import ShardTime
 from kapelle.topology.tables import ShardState, Store
 
 
@@ -77,6 +78,7 @@ class Shard:
         self.changelog = Place(topology.changelog(processor.name), partition)
         self.events = Place(topology.topic(processor.events), partition)
         self.active = False
+        self.time = ShardTime()
         self.forms = Forms(f"/{topology.prefix}/{processor.name}")
         self.parked: set[tuple[str, str, int]] = set()  # timers whose decision raised; tried again after a restart
         # Bound once: these are read for every record.

@@ -32,8 +32,9 @@ from kapelle.topology.embedded.partitions import LogRecord
 from kapelle.topology.embedded.retention import Retention
 from kapelle.topology.errors import KeyTooLarge
 from kapelle.topology.log import KEY_BYTES_MAX, Headers, Place
-from kapelle.topology.member import Clock, Member, wall_clock_ms
+from kapelle.topology.member import Member
 from kapelle.topology.metrics import Counters
+from kapelle.topology.partition_time import SYSTEM_CLOCK, Clock
 from kapelle.topology.settings import MemberSettings
 from kapelle.topology.tables import Memory, MemoryStore, RocksStore, Store
 from kapelle.topology.tables.rocks import MEMORY_BYTES_DEFAULT
@@ -67,7 +68,7 @@ class EmbeddedRuntime:
         path: Path | Store,
         settings: EmbeddedSettings | None = None,
         *,
-        clock: Clock = wall_clock_ms,
+        clock: Clock = SYSTEM_CLOCK,
         crash: Crash = never,
     ) -> None:
         settings = settings or EmbeddedSettings()
@@ -269,7 +270,7 @@ class EmbeddedRuntime:
     def _step(self) -> bool:
         worked = self.member.step()
         self.log.flush()
-        self._retention.tick(self._clock())
+        self._retention.tick(self._clock(), self.member.times.steady())
         return worked
 
     def _finish(self) -> None:
@@ -308,14 +309,22 @@ class EmbeddedRuntime:
         due = [shard.state.next_due_at_ms() for shard in self.member.shards.values() if not shard.parked]
         return min([each for each in due if each is not None], default=None)
 
+    def next_due_in_ms(self) -> int | None:
+        """How long it is until the next timer is due, by the times of the shards."""
+        waits = [
+            max(due - self.member.times.now_ms(shard), 0)
+            for shard in self.member.shards.values()
+            if not shard.parked and (due := shard.state.next_due_at_ms()) is not None
+        ]
+        return min(waits, default=None)
+
     def _is_idle(self) -> bool:
         """Every record is folded, and every timer that is due has fired."""
         if len(self._inbox) or not self.member.ready:
             return False
-        now_ms = self._clock()
         for shard in self.member.shards.values():
             due = shard.state.next_due_at_ms()
-            if due is not None and due <= now_ms and not shard.parked:
+            if due is not None and due <= self.member.times.now_ms(shard) and not shard.parked:
                 return False
             if any(self.log.end(place) > offset for place, offset in shard.offsets.items()):
                 return False
