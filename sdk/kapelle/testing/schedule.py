@@ -12,11 +12,13 @@ from typing import Any
 
 from kapelle.schemas import Codec
 from kapelle.testing.cluster import Cluster, Outcome
+from kapelle.testing.jumping import Jumping
 from kapelle.testing.simulated_log import SimulatedLog
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.crash import CrashPoint
 from kapelle.topology.log import Place
 from kapelle.topology.member import Member
+from kapelle.topology.partition_time import Clock
 from kapelle.topology.settings import Limits, MemberSettings
 from kapelle.topology.tables import MemoryStore
 
@@ -38,8 +40,9 @@ class NotDrained(AssertionError):
 class Process:
     """One member with its disk. The disk outlives the member."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, clock: Clock) -> None:
         self.name = name
+        self.clock = clock
         self.disk = MemoryStore()
         self.backup: MemoryStore | None = None
         self.member: Member | None = None
@@ -65,16 +68,18 @@ class Schedule:
         member: type[Member] = Member,
         same_cycle: bool | None = True,
         limits: Limits = LIMITS,
+        jumping: Jumping | None = None,
     ) -> None:
         self.topology = topology
         self.seed = seed
         self.chance = random.Random(seed)  # noqa: S311 - it must be repeatable
         self.cluster = Cluster()
         self.codec = Codec(topology.catalog())
-        self.processes = [Process(f"member-{n}") for n in range(processes)]
         self.now_ms = 1_000_000
+        self.processes = [Process(f"member-{n}", self._clock(jumping)) for n in range(processes)]
         self.faults = 0
-        self._member_type = _hurried(member, self.chance)
+        self._member_type = _hurried(jumping.watched(member) if jumping else member, self.chance)
+        self._jumping = jumping
         self._same_cycle = same_cycle  # None: switch it now and then
         self._limits = limits
         self._unpublished: list[tuple[Place, bytes, bytes]] = []
@@ -95,9 +100,17 @@ class Schedule:
         self._start(self.processes[0])
         names = [name for name, weight in TURNS.items() for _ in range(weight)]
         for _ in range(turns):
+            if self._jumping is not None:
+                self._jumping.turn()
             getattr(self, f"_{self.chance.choice(names)}")()
         self.heal()
         self.drain()
+
+    def _clock(self, jumping: Jumping | None) -> Clock:
+        def passed() -> int:
+            return self.now_ms
+
+        return passed if jumping is None else jumping.clock(passed)
 
     def close(self) -> None:
         """Let everything go, disks included."""
@@ -244,7 +257,7 @@ class Schedule:
             process.log,
             process.disk,
             settings=settings,
-            clock=lambda: self.now_ms,
+            clock=process.clock,
             crash=lambda point: self._reached(process, point),
         )
         process.member.join()

@@ -118,6 +118,7 @@ def test_tables_that_are_behind_read_on_from_their_offset() -> None:
 UNTRUSTED = {
     "another topic of the same name": msgspec.structs.replace(META, changelog_id="id-0"),
     "as old as tombstones are kept": msgspec.structs.replace(META, saved_at_ms=NOW_MS - TOMBSTONE_MS),
+    "of more than an hour in the future": msgspec.structs.replace(META, saved_at_ms=NOW_MS + 3_600_001),
     "older than tombstones are kept": msgspec.structs.replace(META, saved_at_ms=NOW_MS - TOMBSTONE_MS - 1),
 }
 
@@ -150,6 +151,14 @@ def test_a_changelog_that_ends_before_our_tables_is_refused_and_they_are_kept() 
 
 def test_tables_just_younger_than_tombstones_are_trusted() -> None:
     scene = Scene(msgspec.structs.replace(META, saved_at_ms=NOW_MS - TOMBSTONE_MS + 1))
+
+    scene.add()
+
+    assert scene.log.watched == {CHANGELOG: 3}
+
+
+def test_tables_of_a_clock_that_was_a_little_ahead_are_trusted() -> None:
+    scene = Scene(msgspec.structs.replace(META, saved_at_ms=NOW_MS + 3_600_000))
 
     scene.add()
 

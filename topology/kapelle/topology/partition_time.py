@@ -86,9 +86,7 @@ class PartitionTimes:
 
     def resume(self, shard: Shard) -> None:
         """Begin with a shard whose tables have just been restored, not before its last owner ended."""
-        bound_ms = shard.state.time_bound_ms()
-        if bound_ms is not None:
-            shard.time.resume(bound_ms, self.steady())
+        shard.time.resume(shard.state.time_bound_ms(), self.steady())
 
     @staticmethod
     def keep(shard: Shard) -> None:

@@ -34,10 +34,10 @@ class ShardTime:
         self.now_ms = at_ms
         return at_ms
 
-    def resume(self, bound_ms: int, steady_ms: int) -> None:
-        """Be at a bound, unless it is later already."""
-        self.bound_ms = bound_ms
-        self.move(bound_ms, steady_ms)
+    def resume(self, bound_ms: int | None, steady_ms: int) -> None:
+        """Be at the bound that is stored, unless it is later already. One that was given up with its cycle is none."""
+        self.bound_ms = NEVER_MS if bound_ms is None else bound_ms
+        self.move(self.bound_ms, steady_ms)
 
     def next_bound_ms(self) -> int | None:
         """The bound to write, if time has come to the present one."""
