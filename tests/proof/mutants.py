@@ -100,7 +100,7 @@ class ChangelogUnread(Member):
 
         self._restorer.add = trusting  # type: ignore[method-assign, assignment]
         super()._admit()
-        self._restorer.add = add  # type: ignore[method-assign, assignment]
+        self._restorer.add = add  # type: ignore[method-assign]
 
 
 class BoundUnread(Member):

@@ -3785,14 +3785,16 @@ class SignalAccepted(Contract, frozen=True, gc=False):
         r'{"name":"params","type":"string","doc":"Strings and integers by name, as JSON."},'
         r'{"name":"payload","type":"string"},'
         r'{"name":"happened_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened, as '
-        r'its announcer says."},'
+        r'its announcer says; when it was accepted, if nothing or a later time was said."},'
         r'{"name":"source","type":"string"},'
         r'{"name":"offered","type":{"type":"array","items":"string"},"doc":"The triggers and steps that it was offered '
         r'to, as far as one decision went."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal that was not known '
-        r'before."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+        r'{"name":"said_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"T'
+        r'he time that its announcer gave, if any. A repetition gives the same."}],"doc":"A signal that was not known b'
+        r'efore."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xA2D73BC8FDB78477
+    FINGERPRINT: ClassVar[int] = 0x065D12FCC1966264
 
     # Of the signal.
     name: str
@@ -3803,12 +3805,14 @@ class SignalAccepted(Contract, frozen=True, gc=False):
     # Strings and integers by name, as JSON.
     params: str
     payload: str
-    # When it happened, as its announcer says.
+    # When it happened, as its announcer says; when it was accepted, if nothing or a later time was said.
     happened_at_ms: int
     source: str
     # The triggers and steps that it was offered to, as far as one decision went.
     offered: tuple[str, ...]
     at_ms: int
+    # The time that its announcer gave, if any. A repetition gives the same.
+    said_at_ms: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         name_ = self.name.encode()
@@ -3833,6 +3837,7 @@ class SignalAccepted(Contract, frozen=True, gc=False):
                 source_,
                 wire.array(self.offered, wire.string),
                 wire.moment(self.at_ms),
+                b"\x00" if self.said_at_ms is None else b"\x02" + wire.moment(self.said_at_ms),
             )
         )
 
@@ -3865,7 +3870,13 @@ class SignalAccepted(Contract, frozen=True, gc=False):
             source_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         offered_, at = wire.array_at(data, at, wire.string_at)
         at_ms_, at = wire.moment_at(data, at)
-        value = cls(name_, signal_id_, sequence_, params_, payload_, happened_at_ms_, source_, offered_, at_ms_)
+        if data[at]:
+            said_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            said_at_ms_, at = None, at + 1
+        value = cls(
+            name_, signal_id_, sequence_, params_, payload_, happened_at_ms_, source_, offered_, at_ms_, said_at_ms_
+        )
         return value, at
 
 
@@ -4194,7 +4205,9 @@ class SignalPassedOver(Contract, frozen=True, gc=False):
 
 
 class SignalTooLate(Contract, frozen=True, gc=False):
-    """A signal so old that nobody can tell any more whether it was known. Nothing else happens."""
+    """A signal of a time whose signals are forgotten: nobody can tell any more whether it was known. Nothing else
+    happens.
+    """
 
     FULL_NAME: ClassVar[str] = "kapelle.SignalTooLate"
     SCHEMA: ClassVar[str] = (
@@ -4203,11 +4216,11 @@ class SignalTooLate(Contract, frozen=True, gc=False):
         r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
         r'{"name":"happened_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened, as '
         r'its announcer says."},'
-        r'{"name":"floor_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"What happened before the'
-        r'n is too late."},'
+        r'{"name":"floor_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The first time after its'
+        r' own that is not too late."},'
         r'{"name":"source","type":"string"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal so old that nobody '
-        r'can tell any more whether it was known. Nothing else happens."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal of a time whose sig'
+        r'nals are forgotten: nobody can tell any more whether it was known. Nothing else happens."}'
     )
     FINGERPRINT: ClassVar[int] = 0x7D1E56C4AE49971A
 
@@ -4217,7 +4230,7 @@ class SignalTooLate(Contract, frozen=True, gc=False):
     signal_id: str
     # When it happened, as its announcer says.
     happened_at_ms: int
-    # What happened before then is too late.
+    # The first time after its own that is not too late.
     floor_at_ms: int
     source: str
     at_ms: int

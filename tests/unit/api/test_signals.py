@@ -127,13 +127,15 @@ def test_the_cloud_event_of_the_page_is_one_signal_in_both_modes(api: Place) -> 
     assert (answer["name"], answer["signal_id"], answer["status"]) == ("orders", "/shop 4711", "DUPLICATED")
 
 
-def test_an_announcement_of_long_ago_is_too_late_and_listed_as_such(api: Place) -> None:
+def test_an_announcement_from_a_time_that_is_forgotten_is_too_late_and_listed_as_such(tmp_path: Path) -> None:
     name = new()
-    announce(api, name, request_id="now")
+    with embedded_place(tmp_path) as api:
+        for day in ("01", "09", "17"):
+            announce(api, name, request_id=day, request_time=f"2001-01-{day}T00:00:00Z")
 
-    late = announce(api, name, request_id="then", request_time="2001-01-01T00:00:00Z")
-    refused = api.get(f"/signals/{name}/refused")
-    none = api.get(f"/signals/{name}/refused", signal_id="now")
+        late = announce(api, name, request_id="then", request_time="2001-01-01T00:00:00Z")
+        refused = api.get(f"/signals/{name}/refused")
+        none = api.get(f"/signals/{name}/refused", signal_id="09")
 
     assert (late["status"], late["sequence"]) == ("TOO_LATE", None)
     assert late["happened_time"] == 978_307_200_000 < late["floor_time"]
