@@ -1,11 +1,13 @@
 """The time of a partition: it never goes back, whoever owns it and whatever clocks do, and it always goes on."""
 
 import logging
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kapelle.processors.processor import Processor
 from kapelle.testing.clock import VirtualClock
 from kapelle.topology.crash import CrashPoint
 from kapelle.topology.errors import CycleAborted
@@ -14,7 +16,8 @@ from kapelle.topology.partition_time import SYSTEM_CLOCK, steady_of
 from kapelle.topology.shard_time import LEASE_MS, SLOWED_BY, ShardTime
 from kapelle.topology.tables import Batch, MemoryStore, ShardState
 from tests.proof.contracts import Reminded, Reminder, ReminderSet
-from tests.proof.processors import reminding
+from tests.proof.processors import counting, reminding
+from tests.unit.topology.test_learning import newer
 from tests.unit.topology.world import NOW_MS, WatchedLog, World
 
 HOUR_MS = 3_600_000
@@ -24,9 +27,9 @@ DAY_MS = 24 * HOUR_MS
 class Clocked(World):
     """A world whose members have clocks of their own, which can be set."""
 
-    def __init__(self) -> None:
+    def __init__(self, *processors: Processor[Any]) -> None:
         self.clocks = {"one": VirtualClock(NOW_MS)}
-        super().__init__(reminding)
+        super().__init__(*(processors or (reminding,)))
 
     def start(self, name: str, **more: object) -> Member:
         """Start a member on its own clock."""
@@ -213,6 +216,22 @@ def test_jumps_are_told_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     ]
     assert world.member.counters.clock_jumps == 2
     assert HOUR_MS - 1 <= world.member.counters.clock_ahead_ms <= HOUR_MS
+
+
+def test_a_schema_is_looked_for_again_in_time_after_the_clock_went_back() -> None:
+    world = Clocked(counting)
+    data, schemas = newer("colour")
+    world.publish("ticks", "a", data)
+    world.run()
+
+    world.log.published_schemas = schemas
+    world.clocks["one"].jump(-HOUR_MS)
+    world.clocks["one"].advance(1_001)
+    world.publish("ticks", "a", data)
+    world.run()
+
+    assert world.log.schemas_asked == 2
+    assert len(world.events("counting")) == 1
 
 
 def test_how_much_time_has_passed_does_not_depend_on_how_a_clock_was_set() -> None:
