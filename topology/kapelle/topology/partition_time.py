@@ -23,7 +23,6 @@ from typing import Final, Protocol, runtime_checkable
 
 from kapelle.topology.metrics import Counters
 from kapelle.topology.shard import Shard
-from kapelle.topology.shard_time import ShardTime
 
 Clock = Callable[[], int]
 
@@ -108,6 +107,3 @@ class PartitionTimes:
                     abs(by_ms) / 1000,
                 )
         self._seen = wall_ms, steady_ms
-
-
-__all__ = ["SYSTEM_CLOCK", "Clock", "PartitionTimes", "ShardTime", "Steady", "SystemClock", "steady_of"]
