@@ -16,6 +16,8 @@ Laws, which the runtime and the tests hold:
 2. `apply` writes tables and decides nothing; it never fails on an event that was once accepted.
 3. Folding the events through `apply` alone rebuilds the same tables.
 4. A timer that comes due is decided on like a message; its events must cancel it or set it anew.
+5. A decision may be cut off at any point because it ran out of time, memory or stack. What is decided instead
+   (`gives_up`) reads a few rows and evaluates nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,6 +34,7 @@ V = TypeVar("V")
 
 Decide = Callable[[Message[V], S, int], Iterable[Effect]]
 Apply = Callable[[Message[V], S], None]
+GiveUp = Callable[[Message[V], str, S, int], Iterable[Effect]]
 
 
 class Processor(Generic[S]):
@@ -47,6 +50,7 @@ class Processor(Generic[S]):
         self.outputs = tuple(outputs)
         self.deciders: dict[type[Any], Decide[Any, S]] = {}
         self.appliers: dict[type[Any], Apply[Any, S]] = {}
+        self.given_up: dict[type[Any], GiveUp[Any, S]] = {}
         self.ignored: set[type[Any]] = set()
         self.is_patient = False  # nobody inside waits for it: its records may be folded in a few large turns
 
@@ -57,6 +61,20 @@ class Processor(Generic[S]):
             self._refuse_second(self.deciders, contract, "decide")
             self.deciders[contract] = decide
             return decide
+
+        return register
+
+    def gives_up(self, *contracts: type[Any]) -> Callable[[GiveUp[Any, S]], GiveUp[Any, S]]:
+        """Register what is decided instead on messages of these types whose decision ran out of time or memory.
+
+        It is handed the reason. The message becomes a dead letter as well; without this, that is all.
+        """
+
+        def register(give_up: GiveUp[Any, S]) -> GiveUp[Any, S]:
+            for contract in contracts:
+                self._refuse_second(self.given_up, contract, "give-up")
+                self.given_up[contract] = give_up
+            return give_up
 
         return register
 
@@ -84,6 +102,10 @@ class Processor(Generic[S]):
         taken = {contract for stream in self.inputs for contract in stream.contracts}
         self._refuse_gap("decides", taken, set(self.deciders) - {TimerDue})
         self._refuse_gap("applies", set(self.events.contracts), set(self.appliers))
+        if extra := set(self.given_up) - set(self.deciders):
+            raise BadDeclaration(
+                f"Expected {self.name!r} to give up only what it decides on, but found {_names(extra)}"
+            )
         if not self.inputs:
             raise BadDeclaration(f"Expected processor {self.name!r} to have an input stream, but it has none")
 

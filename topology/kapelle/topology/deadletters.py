@@ -32,7 +32,7 @@ def letter_bytes_max(record_bytes_max: int) -> int:
 
 
 def dead_letter(
-    processor: str, at: Coordinates, failure: tuple[Stage, Exception], *, now_ms: int, record_bytes_max: int
+    processor: str, at: Coordinates, failure: tuple[Stage, BaseException], *, now_ms: int, record_bytes_max: int
 ) -> DeadLetter:
     """The letter for a record that failed at a stage."""
     stage, error = failure

@@ -17,6 +17,7 @@
         └── ProducerLost           the transaction is out of our hands: a new producer, then as above
 
     FoldError
+    ├── DecisionExhausted          `decide` ran out of time, memory or stack: given up, whatever the policy for bugs
     ├── HandlerFailed              `decide` or `apply` raised: a bug in a processor
     ├── KeyTooLarge                a key beyond the limit, read or written
     ├── NotUnderstood              a record that a processor cannot make out, by its own word
@@ -129,10 +130,25 @@ class NotUnderstood(FoldError):
     """A processor says that it cannot make out a record. The message is the processor's reason."""
 
 
+class DecisionExhausted(FoldError):
+    """A decision that did not end: it ran out of time, memory or stack. Its message is given up with this reason."""
+
+    def __init__(self, processor: str, message_type: str, *, ran_out_of: str, limit_ms: int) -> None:
+        limit = f" ({limit_ms:,} ms)" if ran_out_of == "time" else ""
+        super().__init__(
+            f"Expected the decision of {processor} on {message_type} to end within its limits, but it ran out of "
+            f"{ran_out_of}{limit}"
+        )
+        self.processor = processor
+        self.message_type = message_type
+        self.ran_out_of = ran_out_of
+        self.limit_ms = limit_ms
+
+
 class HandlerFailed(FoldError):
     """A processor's own code raised. The cause is chained."""
 
-    def __init__(self, processor: str, handler: str, cause: Exception) -> None:
+    def __init__(self, processor: str, handler: str, cause: BaseException) -> None:
         super().__init__(f"{handler} of processor {processor!r} raised {type(cause).__name__}: {cause}")
         self.processor = processor
         self.handler = handler

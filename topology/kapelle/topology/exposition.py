@@ -50,6 +50,7 @@ COUNTERS: Final = {
     "sent": total("sent", "Records produced: events, messages to other keys by topic, dead letters."),
     "delivered": total("delivered", "Messages to other keys that were delivered within the cycle."),
     "dead_letters": total("dead_letters", "Records put aside."),
+    "given_up": total("decisions_given_up", "Decisions that ran out of time, memory or stack."),
     "aborts": total("aborts", "Cycles given up."),
     "renewals": total("renewals", "Producers replaced because they were lost."),
     "restored_rows": total("restored_rows", "Changelog rows read to restore tables."),

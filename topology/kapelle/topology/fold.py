@@ -4,6 +4,7 @@ Whatever can be refused is refused before the first table is written: a record t
 raises, an effect that is too large. Only `apply` can fail after that, and then the whole cycle is given up.
 """
 
+import logging
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -25,6 +26,7 @@ from kapelle.topology.deadletters import NOWHERE, Coordinates, dead_letter, lett
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import (
     ApplyFailed,
+    DecisionExhausted,
     FoldError,
     HandlerFailed,
     KeyTooLarge,
@@ -34,6 +36,7 @@ from kapelle.topology.errors import (
 )
 from kapelle.topology.log import KEY_BYTES_MAX, Headers, Log, Out, Place, Record
 from kapelle.topology.metrics import Counters
+from kapelle.topology.overtime import OutOfTime, Overtime
 from kapelle.topology.settings import OnBug
 from kapelle.topology.shard import Forms, Shard
 from kapelle.topology.tables import RowCorrupt, RowVersionUnknown, StoreError
@@ -45,6 +48,12 @@ LEARN_EVERY_MS = 1_000  # how often to look for a schema that we do not know
 UNKNOWN_MAX = 1_000  # how many of those to remember
 # Raised through handlers, but by the disk below the tables: no message must be put aside for it.
 NOT_THE_PROCESSORS = (StoreError, RowCorrupt, RowVersionUnknown)
+# What a decision can run out of. It depends on the message, so the message is given up, whatever the policy for bugs.
+RAN_OUT_OF = {OutOfTime: "time", MemoryError: "memory", RecursionError: "stack"}
+EXHAUSTED = tuple(RAN_OUT_OF)
+KEY_CHARS_SHOWN = 80
+
+_log = logging.getLogger("kapelle.fold")
 
 
 class Root(msgspec.Struct, gc=False):
@@ -58,6 +67,7 @@ class Root(msgspec.Struct, gc=False):
 Entry = tuple[Shard, Message[Any], Root, str | None, Forms]
 # What a message came from: a record, a command that skips a topic, or a timer.
 Source = tuple[Place, Record] | str | None
+Origin = tuple[Source, Root | None]  # and the cascade that it belongs to, if there is one yet
 
 
 class Fold:
@@ -78,6 +88,7 @@ class Fold:
         self._ignored = {p.name: codec.heads(p.ignored) for p in topology.processors.values()}
         self._encoded_last: tuple[Any, bytes] = None, b""  # an event may be sent on as it is: contracts never change
         self.on_bug = OnBug.STOP
+        self.overtime = Overtime(0)
         self.queue: deque[Entry] = deque()
         self.outs: list[Out] = []  # made, not yet sent
         self.touched: set[Shard] = set()
@@ -155,7 +166,9 @@ class Fold:
         self.touched.add(shard)
         self._message(shard, message, root, topic)
 
-    def _message(self, shard: Shard, message: Message[Any], root: Root | None, source: Source) -> None:
+    def _message(  # noqa: C901 - as `records`
+        self, shard: Shard, message: Message[Any], root: Root | None, source: Source
+    ) -> None:
         """Decide on a message and carry it out. This is the path that every message takes: it is kept short.
 
         A record is the root of its own cascade, made when something comes of it; it has the processor's name in its id,
@@ -165,12 +178,19 @@ class Fold:
             why = FoldError(self.poisoned[shard.processor.name, message.id])
             self._give_up(shard, message, source, (Stage.APPLY, why))
             return
+        overtime = self.overtime
         try:
-            effects = shard.deciders[type(message.value)](message, shard.reader, self.now_ms)
-            if type(effects) is not tuple:
-                effects = tuple(effects)
-        except Exception as error:  # noqa: BLE001 - a processor's own code: the policy says what becomes of it
-            self._bug(shard, message, source, (Stage.DECIDE, error))
+            overtime.current = message
+            try:
+                effects = shard.deciders[type(message.value)](message, shard.reader, self.now_ms)
+                if type(effects) is not tuple:
+                    effects = tuple(effects)
+            finally:
+                overtime.current = None
+                if overtime.fired:
+                    overtime.settle()
+        except (Exception, OutOfTime) as error:  # noqa: BLE001 - a processor's own code: the policy says what becomes of it
+            self._bug(shard, message, (source, root), (Stage.DECIDE, error))
             return
         if effects and type(effects[0]) is SetAside:
             aside = Stage.DECODE, NotUnderstood(effects[0].reason)
@@ -181,7 +201,7 @@ class Fold:
             events = self._encoded(shard, message, root or Root(f"{shard.processor.name}/{message.id}"), effects)
         except Exception as error:  # noqa: BLE001 - as above: the effects are what that code made of them
             self._take_back(made, queued)
-            self._bug(shard, message, source, (Stage.ENCODE, error))
+            self._bug(shard, message, (source, root), (Stage.ENCODE, error))
             return
         kinds = self._counters.kinds
         try:
@@ -251,7 +271,7 @@ class Fold:
 
     def overflow(self) -> None:
         """The cycle is full: commands left in the queue take their topics. Timers are still due and come again."""
-        for shard, message, _, topic, forms in self.queue:
+        for shard, message, root, topic, forms in self.queue:
             if topic is None:
                 continue
             place = Place(topic, shard.partition)
@@ -260,7 +280,7 @@ class Fold:
             try:
                 self.outs.append((place, message.key.encode(), self._encode(message.value), headers))
             except SchemaError as error:  # it was never encoded, because it skipped its topic
-                self._bug(shard, message, topic, (Stage.ENCODE, error))
+                self._bug(shard, message, (topic, root), (Stage.ENCODE, error))
             self._counters.delivered -= 1
         self.queue.clear()
 
@@ -308,17 +328,61 @@ class Fold:
         if _still_due(shard, message):
             raise TimerNotSettled(shard.processor.name, message.key, message.value.name)
 
-    def _bug(self, shard: Shard, message: Message[Any], source: Source, failure: tuple[Stage, Exception]) -> None:
+    def _bug(self, shard: Shard, message: Message[Any], origin: Origin, failure: tuple[Stage, BaseException]) -> None:
         stage, error = failure
+        # The store tells of all its errors in its own way, also of a stack that was full before it was called.
+        cause = error.__cause__ if isinstance(error, NOT_THE_PROCESSORS) else error
+        if isinstance(cause, EXHAUSTED):
+            self._exhausted(shard, message, origin, (stage, cause))
+            return
         if isinstance(error, NOT_THE_PROCESSORS):
             raise error
         if self.on_bug is OnBug.STOP:
             what = f"{stage.lower()} on {type(message.value).__name__} {message.id}"
             raise HandlerFailed(shard.processor.name, what, error) from error
-        self._give_up(shard, message, source, failure)
+        self._give_up(shard, message, origin[0], (stage, error))
 
-    def _give_up(self, shard: Shard, message: Message[Any], source: Source, failure: tuple[Stage, Exception]) -> None:
-        if type(message.value) is TimerDue:
+    def _exhausted(
+        self, shard: Shard, message: Message[Any], origin: Origin, failure: tuple[Stage, BaseException]
+    ) -> None:
+        """A decision ran out of something. Decide what its processor decides instead, and put the message aside."""
+        source, root = origin
+        stage, error = failure
+        ran_out_of = next(name for kind, name in RAN_OUT_OF.items() if isinstance(error, kind))
+        name, kind = shard.processor.name, type(message.value)
+        why = DecisionExhausted(name, kind.__name__, ran_out_of=ran_out_of, limit_ms=self.overtime.limit_ms)
+        _log.warning("%s gave up %s of %r: %s", name, message.id, message.key[:KEY_CHARS_SHOWN], why)
+        self._counters.given_up += 1
+        shard.state.forget_reads()
+        if kind in shard.processor.given_up:
+            self._decide_instead(shard, message, root or Root(f"{name}/{message.id}"), str(why))
+        self._give_up(shard, message, source, (stage, why))
+
+    def _decide_instead(self, shard: Shard, message: Message[Any], root: Root, reason: str) -> None:
+        """Carry out what a processor decides for a message that is given up. If that fails too, nothing is done."""
+        made, queued = len(self.outs), len(self.queue)
+        give_up = shard.processor.given_up[type(message.value)]
+        try:
+            events = self._encoded(shard, message, root, tuple(give_up(message, reason, shard.reader, self.now_ms)))
+        except NOT_THE_PROCESSORS:
+            raise
+        except Exception as error:  # noqa: BLE001 - as in `_message`; the letter that follows is all that remains then
+            self._take_back(made, queued)
+            _log.warning("%s could not decide what to do instead: %s: %s", shard, type(error).__name__, error)
+            return
+        event = message
+        try:
+            for event in events:
+                shard.appliers[type(event.value)](event, shard.writer)
+                self._counters.kinds[type(event.value)] = self._counters.kinds.get(type(event.value), 0) + 1
+        except Exception as error:  # noqa: BLE001 - as in `_message`
+            self._apply_failed(shard, message, event, error)
+        self._counters.delivered += len(self.queue) - queued
+
+    def _give_up(
+        self, shard: Shard, message: Message[Any], source: Source, failure: tuple[Stage, BaseException]
+    ) -> None:
+        if type(message.value) is TimerDue and _still_due(shard, message):
             # A timer has no record to put aside. It is left as it is, and tried again after the next start.
             shard.parked.add((message.key, message.value.name, message.value.due_at_ms))
         self._put_aside(shard, self._coordinates(shard, message, source), failure)
@@ -352,7 +416,7 @@ class Fold:
             value = None  # the letter tells what the message came from; that is all there is
         return Coordinates(place, NOWHERE, message.id, message.key.encode(), value)
 
-    def _put_aside(self, shard: Shard, at: Coordinates, failure: tuple[Stage, Exception]) -> None:
+    def _put_aside(self, shard: Shard, at: Coordinates, failure: tuple[Stage, BaseException]) -> None:
         letter = dead_letter(
             shard.processor.name, at, failure, now_ms=self.now_ms, record_bytes_max=self._codec.record_bytes_max
         )

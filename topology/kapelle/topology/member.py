@@ -34,6 +34,7 @@ from kapelle.topology.errors import ApplyFailed, CycleAborted, FoldError, Produc
 from kapelle.topology.fold import Entry, Fold, Root
 from kapelle.topology.log import Log, Place, Run
 from kapelle.topology.metrics import Counters
+from kapelle.topology.overtime import Overtime
 from kapelle.topology.restore import Progress, Restorer
 from kapelle.topology.settings import MemberSettings
 from kapelle.topology.shard import Shard
@@ -92,6 +93,7 @@ class Member:
         self.delivery = Delivery(topology, self.limits, enabled=self.settings.same_cycle)
         self._fold = Fold(topology, codec, log=log, delivery=self.delivery, counters=self.counters)
         self._fold.on_bug = self.settings.on_bug
+        self.overtime = self._fold.overtime = Overtime(self.limits.decision_ms_max)
         self._restorer = Restorer(log, store, limits=self.limits, counters=self.counters, crash=crash)
 
     def join(self) -> None:
@@ -108,6 +110,7 @@ class Member:
 
     def leave(self) -> None:
         """Stop in good order: nothing is in flight between two steps, so there is nothing to save."""
+        self.overtime.close()
         self._log.leave()
         self.revoked_all()
 

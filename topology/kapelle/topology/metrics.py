@@ -42,6 +42,7 @@ class Counters(msgspec.Struct):
     sent: int = 0  # records produced: events, messages to other keys by topic, dead letters
     delivered: int = 0  # messages to other keys, within the cycle
     dead_letters: int = 0
+    given_up: int = 0  # decisions that ran out of time, memory or stack
     aborts: int = 0
     renewals: int = 0
     restored_rows: int = 0

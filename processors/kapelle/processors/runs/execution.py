@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -56,12 +57,22 @@ class Execution:
         self.state = draft.state
         self.now_ms = now_ms
         self.run: RunRow = row
-        self.plan: Plan = plan_of(row.digest, lambda: self._definition(row.digest))
-        self.expressions = Expressions(row, draft.state, self.plan, now_ms)
         self.skipped: frozenset[str] = frozenset()
         self.ready: deque[str] = deque()
         self.cause = cause  # the id of the message: tokens are made from it
         self._changes = 0
+
+    # Made when they are first asked for: a run that is given up ends without them.
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The definition, ready to be run."""
+        return plan_of(self.run.digest, lambda: self._definition(self.run.digest))
+
+    @cached_property
+    def expressions(self) -> Expressions:
+        """What evaluates the expressions of its steps."""
+        return Expressions(self.run, self.state, self.plan, self.now_ms)
 
     def _definition(self, digest: str) -> str:
         row = self.state.definitions.get((digest,))
@@ -84,7 +95,7 @@ class Execution:
     def end(self, status: InstanceStatus | None = None, reason: str = "") -> None:
         """The run is over."""
         of_run = status or run_status(self.state.progress.get((self.key,)) or NOTHING)
-        of_instance = instance_status(of_run, self.run, self.state, self.plan)
+        of_instance = instance_status(of_run, self.run, self.state, lambda: self.plan)
         run = self.run
         self.draft.emit(
             c.RunEnded(run.workflow_id, run.instance_id, run.run_id, of_instance, of_run, reason, self.now_ms)

@@ -66,6 +66,7 @@ class KafkaMember:
         damage: StoreCorrupt | None = None
         try:
             self.member.join()
+            self.member.overtime.watch()
             while not self._stop.is_set() and not done():
                 self.member.step()
         except StoreCorrupt as error:

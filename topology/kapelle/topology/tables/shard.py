@@ -108,6 +108,11 @@ class ShardState(Generic[S]):
         for buckets in self._buckets.values():
             buckets.forget_changes()
 
+    def forget_reads(self) -> None:
+        """Forget what reading has noted: a decision was cut off, maybe in the middle of a read."""
+        for overlay in self._overlays:
+            overlay.forget_reads()
+
     def restore(self, rows: Iterable[Row], batch: Batch) -> None:
         """Put rows of the changelog into a batch. Until it is written and `clear` was called, nothing may be read."""
         prefix = self.prefix
