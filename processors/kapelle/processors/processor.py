@@ -52,6 +52,7 @@ class Processor(Generic[S]):
         self.appliers: dict[type[Any], Apply[Any, S]] = {}
         self.given_up: dict[type[Any], GiveUp[Any, S]] = {}
         self.ignored: set[type[Any]] = set()
+        self.background: set[str] = set()  # kinds of timers: what stands before the first slash of their names
         self.is_patient = False  # nobody inside waits for it: its records may be folded in a few large turns
 
     def decides(self, contract: type[V]) -> Callable[[Decide[V, S]], Decide[V, S]]:
@@ -96,6 +97,13 @@ class Processor(Generic[S]):
     def timer_due(self, decide: Decide[TimerDue, S]) -> Decide[TimerDue, S]:
         """Register what is decided when a timer comes due."""
         return self.decides(TimerDue)(decide)
+
+    def in_background(self, kind: str) -> None:
+        """Timers of this kind go on with work that a decision left over. They fire after all else, in fair turns.
+
+        Turns go by what stands before the first slash of a timer's key, so that many keys of one workflow count as one.
+        """
+        self.background.add(kind)
 
     def check(self) -> None:
         """Refuse a processor that would fail on the first record of some type."""

@@ -23,7 +23,6 @@ import math
 import time
 from collections.abc import Callable, Iterable
 
-from kapelle.processors.messages import Message, TimerDue
 from kapelle.schemas import Codec
 from kapelle.schemas.headers import rfc3339
 from kapelle.topology.build import Topology
@@ -31,7 +30,7 @@ from kapelle.topology.collector import at_rest
 from kapelle.topology.crash import Crash, CrashPoint, never
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import ApplyFailed, CycleAborted, FoldError, ProducerLost
-from kapelle.topology.fold import Entry, Fold, Root
+from kapelle.topology.fold import Fold
 from kapelle.topology.log import Log, Place, Run
 from kapelle.topology.metrics import Counters
 from kapelle.topology.overtime import Overtime
@@ -39,6 +38,7 @@ from kapelle.topology.restore import Progress, Restorer
 from kapelle.topology.settings import MemberSettings
 from kapelle.topology.shard import Shard
 from kapelle.topology.tables import Batch, Store
+from kapelle.topology.turns import Timer, Turns, due
 
 Clock = Callable[[], int]
 
@@ -80,7 +80,9 @@ class Member:
         self._arrived: list[Shard] = []  # assigned, not yet admitted
         self._waiting: list[Run] = []  # taken, not yet folded
         self._runs: list[Run] = []  # to be folded in this cycle
-        self._timers: list[Entry] = []  # due in this cycle
+        self._timers: list[Timer] = []  # due in this cycle
+        self._background: list[Timer] = []  # likewise; what cannot fire in this cycle fires in the next one
+        self._turns = Turns()
         self._told: set[str] = set()  # processors whose groups have told us what is ours
         self._joined = True
         self._recovery: Callable[[], None] | None = None
@@ -237,15 +239,17 @@ class Member:
         fold.forget()
         self._holding = self.delivery.hold(now_ms, self._log.ends)
         self.counters.settles += self._holding
-        self._timers = []
+        self._timers, self._background = [], []
         if self._holding:
             return False
         self._runs, self._waiting = self._divided()
         for shard in self.shards.values():
             due_at_ms = shard.state.next_due_at_ms() if shard.active else None
             if due_at_ms is not None and due_at_ms <= now_ms:
-                self._timers.extend(self._due(shard, now_ms))
-        return bool(self._runs or self._timers)
+                timers, background = due(shard, now_ms, self.limits.timers_max)
+                self._timers += timers
+                self._background += background
+        return bool(self._runs or self._timers or self._background)
 
     def _divided(self) -> tuple[list[Run], list[Run]]:
         """What is folded in this cycle, and what waits: the records of patient processors, until their next turn."""
@@ -257,16 +261,8 @@ class Member:
             return self._waiting, []
         return [run for run in self._waiting if run.processor not in self._patient], patient
 
-    def _due(self, shard: Shard, now_ms: int) -> Iterable[Entry]:
-        for key, name, due_at_ms in shard.state.due(now_ms, self.limits.timers_max):
-            if (key, name, due_at_ms) in shard.parked:
-                continue
-            root = Root(f"{shard}-timer-{due_at_ms}-{len(key)}-{key}-{name}")  # the length tells key from name
-            self.counters.timers += 1
-            yield shard, Message(key, TimerDue(name, due_at_ms), root.id), root, None, shard.forms
-
     def _fold_all(self) -> None:
-        """Fold commands that must not be overtaken, then everything else, then timers, until the cycle is full.
+        """Fold commands that must not be overtaken, everything else, timers, background timers, until the cycle is full.
 
         A command that is delivered directly must not overtake one that stands before the barrier of its target, so all
         of those that were read come first. From then on every stride of records is followed by all that it sets off: a
@@ -283,13 +279,28 @@ class Member:
             self._fold_queue(cascade_until)
             left = self._fold_runs(free, until, cascade_until) if not self._fold.queue else free
             # Timers last: an answer that came in time for this cycle is there before the time-out that waits for it.
-            self._fold.queue.extend(self._timers)
+            self.counters.timers += len(self._timers)
+            self._fold.queue.extend(timer.entry() for timer in self._timers)
             self._fold_queue(cascade_until)
+            self._fold_background(cascade_until)
         if left or self._fold.queue:
             self.counters.early_commits += 1
             self._waiting = left + self._waiting
             self._fold.overflow()
         self._fold.flush(is_last=True)
+
+    def _fold_background(self, cascade_until: float) -> None:
+        """Go on with what decisions left over, in fair turns, until their share of the cycle is used up."""
+        until = time.perf_counter() + self.limits.background_ms_max / 1000
+        for timer in self._turns.taken(self._background):
+            if self._fold.queue:
+                return
+            self.counters.timers += 1
+            self._fold.queue.append(timer.entry())
+            self._fold_queue(cascade_until)
+            self._fold.flush()
+            if self._full(until):
+                return
 
     def _parted(self) -> tuple[list[Run], list[Run]]:
         """The runs with commands from before a barrier, which come first, and the others."""

@@ -35,7 +35,7 @@ class OutOfTime(BaseException):
 
 
 class Overtime:
-    """Watches the decisions of one member. Without `watching` it does nothing, and its attributes cost nothing."""
+    """Watches the decisions of one member. Until `watch` is called it does nothing."""
 
     def __init__(self, limit_ms: int) -> None:
         self.limit_ms = limit_ms
@@ -43,18 +43,22 @@ class Overtime:
         self.fired = False  # an exception is about to be raised, or was raised and is not settled yet
         self._is_firing = False  # the other thread is between its look and the raise
         self._thread_id = 0
+        self._cpu_s: Callable[[], float] = time.monotonic
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
+    def open(self) -> None:
+        """Start the thread that watches. `watch` does it too; whoever is in a hurry then calls this before."""
+        if self.limit_ms > 0 and self._thread is None:
+            self._stop.clear()
+            self._thread = threading.Thread(target=self._look, name="kapelle-overtime", daemon=True)
+            self._thread.start()
+
     def watch(self) -> None:
         """Watch the decisions of the calling thread from now on, until `close`."""
-        if self.limit_ms <= 0 or self._thread is not None:
-            return
         self._thread_id = threading.get_ident()
-        self._stop.clear()
-        cpu_s = _cpu_clock(self._thread_id)
-        self._thread = threading.Thread(target=self._look, args=(cpu_s,), name="kapelle-overtime", daemon=True)
-        self._thread.start()
+        self._cpu_s = _cpu_clock(self._thread_id)
+        self.open()
 
     def close(self) -> None:
         """Watch no longer. Call it from the thread that is watched."""
@@ -75,7 +79,7 @@ class Overtime:
                 continue
             return
 
-    def _look(self, cpu_s: Callable[[], float]) -> None:
+    def _look(self) -> None:
         limit_s = self.limit_ms / 1000
         seen: object = None
         began_cpu_s = 0.0
@@ -83,13 +87,13 @@ class Overtime:
         while not self._stop.wait(limit_s / LOOKS):
             found = self.current
             if found is None or found is not seen:
-                seen, looks, began_cpu_s = found, 0, cpu_s()
+                seen, looks, began_cpu_s = found, 0, self._cpu_s()
                 continue
             # Looks are counted, not seconds: a process that was suspended has not used its time.
             looks += 1
-            if cpu_s() - began_cpu_s >= limit_s or looks >= LOOKS * WAITING_FACTOR:
+            if self._cpu_s() - began_cpu_s >= limit_s or looks >= LOOKS * WAITING_FACTOR:
                 self._fire(found)
-                looks, began_cpu_s = 0, cpu_s()  # code that caught the exception gets it again
+                looks, began_cpu_s = 0, self._cpu_s()  # code that caught the exception gets it again
 
     def _fire(self, seen: object) -> None:
         self._is_firing = self.fired = True

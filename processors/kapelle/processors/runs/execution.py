@@ -7,7 +7,9 @@
 2. An iteration of a loop is over when all its steps are. If an edge back was true it is repeated; else the edges that
    lead out count.
 3. A run is done when none of its steps is active. Nothing has to be looked for: what could be created has been.
-4. A decision ends after `CHANGES_MAX` changes: the steps left over are created, and a command to itself goes on.
+4. A decision ends after `CHANGES_MAX` changes: the steps left over are created, and timers go on with them, in turns
+   with other workflows. A run that has made `AT_ONCE_MAX` attempts pauses between such decisions: a loop that never
+   waits must not keep those busy who read the events.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from kapelle.processors.definitions import FailureMode
 from kapelle.processors.draft import Draft
 from kapelle.processors.params import ParamError
 from kapelle.processors.params.stored import values_json
-from kapelle.processors.routes import RUN_INTERNAL, SIGNAL_INTERNAL, WORKFLOW_INTERNAL
+from kapelle.processors.routes import SIGNAL_INTERNAL, WORKFLOW_INTERNAL
 from kapelle.processors.runs import giving, loops, signalling
 from kapelle.processors.runs.applying import NOTHING
 from kapelle.processors.runs.attempts import Attempt, attempt_of
@@ -38,6 +40,8 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, StepStatus
 
 CHANGES_MAX: Final = 250
+AT_ONCE_MAX: Final = 5_000  # attempts
+PAUSE_MS: Final = 100  # so a loop of steps that take no time makes up to 2,500 changes a second
 NOOP, SLEEP = "NOOP", "SLEEP"
 DONE: Final = (StepStatus.RUNNING, StepStatus.FINISHING)
 NO_JOIN: Final = JoinRow(0, satisfied=False)
@@ -104,11 +108,12 @@ class Execution:
         self.draft.send(WORKFLOW_INTERNAL, run.workflow_id, ended)
 
     def _leave_the_rest(self) -> None:
+        made = (self.state.progress.get((self.key,)) or NOTHING).sequence
+        due_at_ms = self.now_ms + (PAUSE_MS if made >= AT_ONCE_MAX else 0)
         for step_id in self.ready:
-            if self.row(step_id) is None:
-                self.change(self._first(step_id), (StepStatus.CREATED,))
+            if self.row(step_id) is None:  # else it was left over before, and still has its timer
+                self.change(self._first(step_id), (StepStatus.CREATED,), due_at_ms=due_at_ms)
         self.ready.clear()
-        self.draft.send(RUN_INTERNAL, self.key, c.ContinueRun(self.run.run_id))
 
     def _create(self, step_id: str) -> None:
         step, attempt = self.plan.steps[step_id], self._first(step_id)

@@ -249,6 +249,7 @@ class EmbeddedRuntime:
         if self._runs or self._stop.is_set():
             raise Running("Expected a runtime that has not run yet, but this one runs or has stopped")
         self._runs = True
+        self.member.overtime.open()
 
     def _run(self, done: Callable[[], bool]) -> None:
         try:
