@@ -8,6 +8,8 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from math import inf
+from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -89,6 +91,8 @@ class Fold:
         self._encoded_last: tuple[Any, bytes] = None, b""  # an event may be sent on as it is: contracts never change
         self.on_bug = OnBug.STOP
         self.overtime = Overtime(0)
+        self.slow_s = inf
+        self.is_slow = False  # a decision of this cycle was
         self.queue: deque[Entry] = deque()
         self.outs: list[Out] = []  # made, not yet sent
         self.touched: set[Shard] = set()
@@ -97,15 +101,16 @@ class Fold:
         self._learn_after_ms: dict[int, int] = {}  # by fingerprint
         self.time = b""
 
-    def records(  # noqa: C901 - one loop that every record goes through: each branch is a way to be wrong
+    def records(  # noqa: C901, PLR0915 - one loop that every record goes through: each branch is a way to be wrong
         self, shard: Shard, place: Place, records: Sequence[Record]
     ) -> None:
-        """Fold records of one place. What cannot be decoded is put aside."""
+        """Fold records of one place. What cannot be decoded is put aside. After a slow decision the rest is left."""
         source = shard.inputs[place.topic]
         contracts, takes_foreign, decode, fold = source.contracts, source.takes_foreign, self._decode, self._message
         prefix = f"{place.topic}-{place.partition}-"
         ignored, head_bytes = self._ignored[shard.processor.name], self._codec.head_bytes
         self.touched.add(shard)
+        last_s, slow_s = perf_counter(), self.slow_s
         for record in records:
             offset = record.offset
             if offset < source.next:
@@ -148,6 +153,11 @@ class Fold:
                 continue
             trace = _trace(headers) if headers else None
             fold(shard, Message(text, value, f"{prefix}{offset}", trace, headers or ()), None, (place, record))
+            now_s = perf_counter()
+            if now_s - last_s > slow_s:
+                self.is_slow = True
+                return
+            last_s = now_s
 
     def _foreign(self, shard: Shard, place: Place, record: Record) -> None:
         """A record that is not ours, for a stream that takes those: whoever decides on it makes out what it says."""
@@ -156,15 +166,19 @@ class Fold:
         message = Message("", value, f"{place.topic}-{place.partition}-{record.offset}", _trace(headers), headers)
         self._message(shard, message, None, (place, record))
 
-    def entry(self, entry: Entry) -> None:
-        """Fold a message of the queue."""
+    def entry(self, entry: Entry) -> bool:
+        """Fold a message of the queue. Returns whether that was slow."""
         shard, message, root, topic, _ = entry
         if topic is None:
             if not _still_due(shard, message):
-                return  # what was folded before it has cancelled the timer, or moved it
+                return False  # what was folded before it has cancelled the timer, or moved it
             self._counters.fire(shard.processor.name, message.value.name)
         self.touched.add(shard)
+        began_s = perf_counter()
         self._message(shard, message, root, topic)
+        was_slow = perf_counter() - began_s > self.slow_s
+        self.is_slow = self.is_slow or was_slow
+        return was_slow
 
     def _message(  # noqa: C901 - as `records`
         self, shard: Shard, message: Message[Any], root: Root | None, source: Source

@@ -31,6 +31,7 @@ from kapelle.topology.crash import Crash, CrashPoint, never
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import ApplyFailed, CycleAborted, FoldError, ProducerLost
 from kapelle.topology.fold import Fold
+from kapelle.topology.folding import Folding, Work
 from kapelle.topology.log import Log, Place, Run
 from kapelle.topology.metrics import Counters
 from kapelle.topology.overtime import Overtime
@@ -38,12 +39,10 @@ from kapelle.topology.restore import Progress, Restorer
 from kapelle.topology.settings import MemberSettings
 from kapelle.topology.shard import Shard
 from kapelle.topology.tables import Batch, Store
-from kapelle.topology.turns import Timer, Turns, due
+from kapelle.topology.turns import Timer, all_due
 
 Clock = Callable[[], int]
 
-STRIDE_RECORDS = 64  # folds between two looks at the limits
-CASCADE_SHARE = 10  # no more records are begun when so small a part of the folds is left for what they set off
 HOLD_ROOM_RECORDS = 2_000  # what is taken at a time while a hold waits for commands, however much waits already
 HOLD_WAIT_S = 0.002
 PATIENT_SHARE = 2  # patient processors get their turn at once when what waits for them is half of what a cycle takes
@@ -82,12 +81,10 @@ class Member:
         self._runs: list[Run] = []  # to be folded in this cycle
         self._timers: list[Timer] = []  # due in this cycle
         self._background: list[Timer] = []  # likewise; what cannot fire in this cycle fires in the next one
-        self._turns = Turns()
         self._told: set[str] = set()  # processors whose groups have told us what is ours
         self._joined = True
         self._recovery: Callable[[], None] | None = None
         self._holding = False
-        self._folds_left = 0
         self._apply_failures = 0
         self._patient = frozenset(p.name for p in topology.processors.values() if p.is_patient)
         self._turn_from = 0.0  # of patient processors
@@ -96,6 +93,7 @@ class Member:
         self._fold = Fold(topology, codec, log=log, delivery=self.delivery, counters=self.counters)
         self._fold.on_bug = self.settings.on_bug
         self.overtime = self._fold.overtime = Overtime(self.limits.decision_ms_max)
+        self._folding = Folding(self._fold, self.counters)
         self._restorer = Restorer(log, store, limits=self.limits, counters=self.counters, crash=crash)
 
     def join(self) -> None:
@@ -227,6 +225,8 @@ class Member:
             return HOLD_WAIT_S
         if self._restorer or self._recovery or any(run.processor not in self._patient for run in self._waiting):
             return 0.0
+        if rest_s := self._folding.rest_s():
+            return rest_s
         until_turn_s = max(0.0, self._turn_from - time.perf_counter()) if self._waiting else math.inf
         return min(self._idle_s(), until_turn_s)
 
@@ -243,12 +243,7 @@ class Member:
         if self._holding:
             return False
         self._runs, self._waiting = self._divided()
-        for shard in self.shards.values():
-            due_at_ms = shard.state.next_due_at_ms() if shard.active else None
-            if due_at_ms is not None and due_at_ms <= now_ms:
-                timers, background = due(shard, now_ms, self.limits.timers_max)
-                self._timers += timers
-                self._background += background
+        self._timers, self._background = all_due(self.shards.values(), now_ms, self.limits.timers_max)
         return bool(self._runs or self._timers or self._background)
 
     def _divided(self) -> tuple[list[Run], list[Run]]:
@@ -262,97 +257,9 @@ class Member:
         return [run for run in self._waiting if run.processor not in self._patient], patient
 
     def _fold_all(self) -> None:
-        """Fold commands that must not be overtaken, everything else, timers, background timers, until the cycle is full.
-
-        A command that is delivered directly must not overtake one that stands before the barrier of its target, so all
-        of those that were read come first. From then on every stride of records is followed by all that it sets off: a
-        full cycle leaves records for the next one, not half a cascade that would have to take its topics.
-        """
-        began = time.perf_counter()
-        until, cascade_until = (began + ms / 1000 for ms in (self.limits.cycle_ms_max, self.limits.cascade_ms_max))
-        self._folds_left = self.limits.folds_max
-        first, free = self._parted()
-        left = self._fold_runs(first, cascade_until)
-        if left:
-            left += free
-        else:
-            self._fold_queue(cascade_until)
-            left = self._fold_runs(free, until, cascade_until) if not self._fold.queue else free
-            # Timers last: an answer that came in time for this cycle is there before the time-out that waits for it.
-            self.counters.timers += len(self._timers)
-            self._fold.queue.extend(timer.entry() for timer in self._timers)
-            self._fold_queue(cascade_until)
-            self._fold_background(cascade_until)
-        if left or self._fold.queue:
-            self.counters.early_commits += 1
-            self._waiting = left + self._waiting
-            self._fold.overflow()
-        self._fold.flush(is_last=True)
-
-    def _fold_background(self, cascade_until: float) -> None:
-        """Go on with what decisions left over, in fair turns, until their share of the cycle is used up."""
-        until = time.perf_counter() + self.limits.background_ms_max / 1000
-        for timer in self._turns.taken(self._background):
-            if self._fold.queue:
-                return
-            self.counters.timers += 1
-            self._fold.queue.append(timer.entry())
-            self._fold_queue(cascade_until)
-            self._fold.flush()
-            if self._full(until):
-                return
-
-    def _parted(self) -> tuple[list[Run], list[Run]]:
-        """The runs with commands from before a barrier, which come first, and the others."""
-        first: list[Run] = []
-        free: list[Run] = []
-        for run in self._runs:
-            barrier = self.shards[run.processor, run.place.partition].inputs[run.place.topic].barrier
-            (first if run.records[0].offset < barrier else free).append(run)
-        return first, free
-
-    def _fold_runs(self, runs: list[Run], until: float, cascade_until: float | None = None) -> list[Run]:
-        """Fold records, a stride at a time, with what each sets off if it may. Returns what is left over."""
-        fold, size = self._fold, self._stride()
-        for n, run in enumerate(runs):
-            shard = self.shards[run.processor, run.place.partition]
-            for at in range(0, len(run.records), size):
-                stride = run.records[at : at + size]
-                fold.records(shard, run.place, stride)
-                self.counters.records += len(stride)
-                if cascade_until is not None and fold.queue:
-                    self._fold_queue(cascade_until)
-                fold.flush()
-                if self._full(until) or (cascade_until is not None and (fold.queue or self._folds_low())):
-                    rest = run.records[at + size :]
-                    return [run._replace(records=rest)] * bool(rest) + runs[n + 1 :]
-        return []
-
-    def _fold_queue(self, until: float) -> None:
-        """Fold timers and commands, and the commands that these send in turn, up to the limit."""
-        fold, queue, size = self._fold, self._fold.queue, self._stride()
-        while queue and self._folds_left > 0:
-            fold.entry(queue.popleft())
-            self._folds_left -= 1
-            if self._folds_left % size == 0:
-                fold.flush()
-                if self._full(until):
-                    return
-
-    def _stride(self) -> int:
-        # After an `apply` that failed, one message is committed by itself. So every failure is followed by progress,
-        # and any number of them in one batch ends in letters, not in a stop.
-        return 1 if self._apply_failures else STRIDE_RECORDS
-
-    def _full(self, until: float) -> bool:
-        """Whether the cycle has taken its time, or its overlays their memory, or must be small."""
-        return time.perf_counter() > until or self._overlay_full() or self._apply_failures > 0
-
-    def _folds_low(self) -> bool:
-        return self._folds_left * CASCADE_SHARE < self.limits.folds_max
-
-    def _overlay_full(self) -> bool:
-        return sum(s.state.size_bytes for s in self._fold.touched) > self.limits.overlay_bytes_max
+        work = Work(self._runs, self._timers, self._background)
+        left = self._folding.fold(work, self.shards, self.limits, is_careful=self._apply_failures > 0)
+        self._waiting = left + self._waiting
 
     # The transaction ------------------------------------------------------------------------------------------------
 

@@ -1,16 +1,17 @@
-"""The timers that are due, and fair turns for those in the background: whose work goes on next, when not all can.
+"""Whose turn it is, when a cycle cannot do all that waits: timers that are due, and records that are left over.
 
-Turns go by group: what stands before the first slash of a timer's key, which is the workflow. A workflow with a
-thousand runs that go on gets as many turns as one with a single run. Within a group the timer that was due first is
-taken first.
+Background timers take turns by group: what stands before the first slash of a timer's key, which is the workflow. A
+workflow with a thousand runs that go on gets as many turns as one with a single run. Within a group the timer that was
+due first is taken first. Records keep their order within a partition; partitions take turns, a cycle each.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from kapelle.processors.messages import Message, TimerDue
 from kapelle.topology.fold import Entry, Root
+from kapelle.topology.log import Run
 from kapelle.topology.shard import Shard
 
 BACKGROUND_FACTOR: Final = 5  # so many times the limit of timers are looked at, to find others behind those that wait
@@ -32,8 +33,20 @@ class Timer(NamedTuple):
         return shard, Message(key, TimerDue(name, due_at_ms), root.id), root, None, shard.forms
 
 
-def due(shard: Shard, now_ms: int, limit: int) -> tuple[list[Timer], list[Timer]]:
-    """The timers of a shard that are due, up to a limit, and those of them that are in the background."""
+def all_due(shards: Iterable[Shard], now_ms: int, limit: int) -> tuple[list[Timer], list[Timer]]:
+    """The timers that are due, up to a limit for each shard, and those of them that are in the background."""
+    timers: list[Timer] = []
+    background: list[Timer] = []
+    for shard in shards:
+        due_at_ms = shard.state.next_due_at_ms() if shard.active else None
+        if due_at_ms is not None and due_at_ms <= now_ms:
+            some, others = _due(shard, now_ms, limit)
+            timers += some
+            background += others
+    return timers, background
+
+
+def _due(shard: Shard, now_ms: int, limit: int) -> tuple[list[Timer], list[Timer]]:
     kinds = shard.processor.background
     found = shard.state.due(now_ms, limit * BACKGROUND_FACTOR if kinds else limit)
     timers: list[Timer] = []
@@ -43,6 +56,19 @@ def due(shard: Shard, now_ms: int, limit: int) -> tuple[list[Timer], list[Timer]
             is_last = bool(kinds) and name.partition("/")[0] in kinds
             (background if is_last else timers).append(Timer(shard, key, name, due_at_ms))
     return timers[:limit], background
+
+
+def left_over(runs: Sequence[Run], next_offset: int) -> list[Run]:
+    """What is left of runs of which the first was folded up to an offset. Others come before the rest of it.
+
+    What was read later from the same partition stays behind that rest.
+    """
+    first, others = runs[0], runs[1:]
+    rest = [record for record in first.records if record.offset >= next_offset]
+    if not rest:
+        return list(others)
+    same = [run for run in others if run[:2] == first[:2]]
+    return [*(run for run in others if run[:2] != first[:2]), first._replace(records=rest), *same]
 
 
 class Turns:

@@ -40,8 +40,9 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, StepStatus
 
 CHANGES_MAX: Final = 250
+CONTINUED_MAX: Final = 100  # changes of a decision that goes on with what was left over: others wait for each
 AT_ONCE_MAX: Final = 5_000  # attempts
-PAUSE_MS: Final = 100  # so a loop of steps that take no time makes up to 2,500 changes a second
+PAUSE_MS: Final = 50  # so a loop of steps that take no time makes up to 2,000 changes a second
 NOOP, SLEEP = "NOOP", "SLEEP"
 DONE: Final = (StepStatus.RUNNING, StepStatus.FINISHING)
 NO_JOIN: Final = JoinRow(0, satisfied=False)
@@ -64,6 +65,7 @@ class Execution:
         self.skipped: frozenset[str] = frozenset()
         self.ready: deque[str] = deque()
         self.cause = cause  # the id of the message: tokens are made from it
+        self.changes_max = CHANGES_MAX
         self._changes = 0
 
     # Made when they are first asked for: a run that is given up ends without them.
@@ -89,7 +91,7 @@ class Execution:
     def go_on(self) -> None:
         """Create what is ready, and what becomes ready by that; end the run if nothing is active any more."""
         while self.ready:
-            if self._changes >= CHANGES_MAX:
+            if self._changes >= self.changes_max:
                 self._leave_the_rest()
                 return
             self._create(self.ready.popleft())
