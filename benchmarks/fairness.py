@@ -10,8 +10,8 @@
 The cases:
 
     quiet       nobody else is there
-    starts      a workflow with twenty parameters at the budget of SEL, started again as soon as it is answered
-    pushes      the same workflow, pushed again and again
+    starts      starts that give twenty parameters at the budget of SEL, each sent when the last one is answered
+    pushes      a workflow with such parameters, pushed again and again
     loop        one run of a loop of NoOp steps with 25,000 rounds
     loops       twelve of them
     validate    six callers who let the heavy workflow be validated again and again
@@ -73,10 +73,14 @@ def noop(step_id: str, successors: Mapping[str, str] | None = None, params: Json
     }
 
 
+def heavy_params() -> Json:
+    """Twenty parameters that take as long as expressions may."""
+    return {f"p{number}": {"type": "LONG", "expression": HEAVY} for number in range(HEAVY_PARAMS)}
+
+
 def heavy() -> Json:
-    """A workflow whose start takes as long as expressions may."""
-    given = {f"p{number}": {"type": "LONG", "expression": HEAVY} for number in range(HEAVY_PARAMS)}
-    return workflow(TENANT, [noop("a")], given)
+    """A workflow that has them."""
+    return workflow(TENANT, [noop("a")], heavy_params())
 
 
 def looping() -> Json:
@@ -105,8 +109,9 @@ class Server:
     def validate(self, request: Json) -> httpx.Response:
         return self.http.put("/workflows/actions/validate", json=request)
 
-    def start(self, workflow_id: str) -> httpx.Response:
-        return self.http.post(f"/workflows/{workflow_id}/versions/active/actions/start", json={})
+    def start(self, workflow_id: str, run_params: Json | None = None) -> httpx.Response:
+        body = {"run_params": run_params} if run_params else {}
+        return self.http.post(f"/workflows/{workflow_id}/versions/active/actions/start", json=body)
 
     def start_and_wait(self) -> float | None:
         """Milliseconds until a start of the bystander is seen to have ended; None if it did not in time."""
@@ -150,8 +155,9 @@ def _quiet(_: Server) -> None:
 
 
 def _starts(server: Server) -> Tenant:
-    server.push(heavy())
-    return Tenant(server.url, 1, lambda one: one.start(TENANT))
+    light = {name: {"type": "LONG", "value": 1} for name in heavy_params()}
+    server.push(workflow(TENANT, [noop("a")], light)).raise_for_status()
+    return Tenant(server.url, 1, lambda one: one.start(TENANT, heavy_params()))
 
 
 def _pushes(server: Server) -> Tenant:

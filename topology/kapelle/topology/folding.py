@@ -19,7 +19,7 @@ from kapelle.topology.turns import Timer, Turns, left_over
 
 STRIDE_RECORDS: Final = 64  # folds between two looks at the limits
 CASCADE_SHARE: Final = 10  # no more records are begun when so small a part of the folds is left for what they set off
-SLOW_SHARE: Final = 8  # a decision that takes so large a part of the cycle's time is slow, and the cycle ends with it
+SLOW_SHARE: Final = 4  # a decision that takes so large a part of the cycle's time is slow, and the cycle ends with it
 
 Shards = Mapping[tuple[str, int], Shard]
 

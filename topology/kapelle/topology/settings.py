@@ -20,8 +20,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     records_max: int = 10_000
     folds_max: int = 100_000  # timers and commands delivered within the cycle
     cycle_ms_max: int = 200  # then no more records are begun...
-    cascade_ms_max: int = 1_000  # ...and after this, what they set off takes the topics
-    background_ms_max: int = 50  # then what decisions left over goes on in the next cycle
+    cascade_ms_max: int = 500  # ...and after this, what they set off takes the topics
+    background_ms_max: int = 25  # then what decisions left over goes on in the next cycle
     decision_ms_max: int = 2_000  # CPU time; a decision that takes longer is given up. 0: no limit
     overlay_bytes_max: int = 32 * 1024 * 1024
     record_bytes_max: int = 1_000_000
