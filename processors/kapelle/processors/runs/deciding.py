@@ -12,7 +12,7 @@ from kapelle.processors.params.stored import values_of
 from kapelle.processors.runs import restarts, signalling, tasks
 from kapelle.processors.runs.applying import CONTINUE, RUN_TIMEOUT
 from kapelle.processors.runs.attempts import attempt_of
-from kapelle.processors.runs.execution import CONTINUED_MAX, Execution
+from kapelle.processors.runs.execution import Execution
 from kapelle.processors.runs.giving import take_back
 from kapelle.processors.runs.plan import Plan, digest_of, plan_of
 from kapelle.processors.runs.processor import runs
@@ -113,7 +113,7 @@ def _take_up(execution: Execution, first: str | None = None) -> None:
     rows = execution.state.steps.prefix((execution.key,))
     left = [(step_id != first, row.sequence, step_id) for (_, step_id), row in rows if _is_left(row, execution.run)]
     execution.ready.extend(step_id for *_, step_id in sorted(left))
-    execution.changes_max = min(execution.changes_max, CONTINUED_MAX)
+    execution.in_parts()
     execution.go_on()
 
 

@@ -40,7 +40,7 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, StepStatus
 
 CHANGES_MAX: Final = 250
-CONTINUED_MAX: Final = 100  # changes of a decision that goes on with what was left over: others wait for each
+CONTINUED_MAX: Final = 100  # of a decision that goes round a loop, or goes on with what was left over
 AT_ONCE_MAX: Final = 5_000  # attempts
 PAUSE_MS: Final = 50  # so a loop of steps that take no time makes up to 2,000 changes a second
 NOOP, SLEEP = "NOOP", "SLEEP"
@@ -97,6 +97,10 @@ class Execution:
             self._create(self.ready.popleft())
         if (self.state.progress.get((self.key,)) or NOTHING).active == 0:
             self.end()
+
+    def in_parts(self) -> None:
+        """End this decision sooner: it goes round a loop, or goes on with what was left over, and others wait."""
+        self.changes_max = min(self.changes_max, CONTINUED_MAX)
 
     def end(self, status: InstanceStatus | None = None, reason: str = "") -> None:
         """The run is over."""
