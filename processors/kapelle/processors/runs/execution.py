@@ -7,7 +7,8 @@
 2. An iteration of a loop is over when all its steps are. If an edge back was true it is repeated; else the edges that
    lead out count.
 3. A run is done when none of its steps is active. Nothing has to be looked for: what could be created has been.
-4. A decision ends after `CHANGES_MAX` changes: the steps left over are created, and a command to itself goes on.
+4. A decision ends after `CHANGES_MAX` changes, of which work on expressions counts as some: the steps left over are
+   created, and a command to itself goes on.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, StepStatus
 
 CHANGES_MAX: Final = 250
+VISITS_PER_CHANGE: Final = 1_000  # a decision that has spent what one attempt may spend begins no more steps
 NOOP, SLEEP = "NOOP", "SLEEP"
 DONE: Final = (StepStatus.RUNNING, StepStatus.FINISHING)
 NO_JOIN: Final = JoinRow(0, satisfied=False)
@@ -74,7 +76,7 @@ class Execution:
     def go_on(self) -> None:
         """Create what is ready, and what becomes ready by that; end the run if nothing is active any more."""
         while self.ready:
-            if self._changes >= CHANGES_MAX:
+            if self._changes + self.expressions.spent // VISITS_PER_CHANGE >= CHANGES_MAX:
                 self._leave_the_rest()
                 return
             self._create(self.ready.popleft())

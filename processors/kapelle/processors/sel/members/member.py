@@ -1,4 +1,8 @@
-"""What a member is, and how its arguments are checked."""
+"""What a member is, and how its arguments are checked and counted.
+
+Every string that a member is given is counted here, before the member sees it: to hash, to compare or to copy it takes
+time in proportion to its length. A member counts for itself what it reads of its target, and what it makes.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -8,6 +12,7 @@ from kapelle.processors.sel.errors import SelError, TypeMismatch, Unsupported, d
 from kapelle.processors.sel.limits import Frame, Value
 from kapelle.processors.sel.values import KIND_NAMES, kind_of
 
+SHORT_CHARS = 64  # the price of the node pays for strings up to this length
 Accept = frozenset[type] | None
 Run = Callable[..., Value]
 
@@ -45,12 +50,18 @@ def invoke(found: Member, name: str, frame: Frame, target: Value, args: list[Val
     """Check the arguments and call."""
     if not found.variadic:
         check(found, name, args)
+    for arg in args:
+        if arg.__class__ is str and len(arg) > SHORT_CHARS:
+            frame.scan(len(arg))
     return found.run(frame, target, *args)
 
 
 def construct(found: Member, name: str, frame: Frame, args: list[Value]) -> Value:
     """Check the arguments and make an object. A constructor has no target."""
     check(found, f"new {name}", args)
+    for arg in args:
+        if arg.__class__ is str and len(arg) > SHORT_CHARS:
+            frame.scan(len(arg))
     return found.run(frame, *args)
 
 
