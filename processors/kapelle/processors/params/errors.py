@@ -94,10 +94,8 @@ class BudgetExceeded(EvaluationFailed):
         super().__init__(name, error)
         unit = OF_DECISION.get(error.limit, error.limit)
         where = f": its expression failed at line {error.line}, column {error.column}" if error.source else ""
-        self.args = (
-            f"Expected the parameters that are evaluated together to take at most {error.allowed:,} {unit}, "
-            f"but {name!r} needs more{where}",
-        )
+        expected = f"the parameters that are evaluated together to take at most {error.allowed:,} {unit}"
+        self.args = (f"Expected {expected}, but {name!r} needs more{where}",)
 
 
 def failed_of(name: str, error: SelError) -> EvaluationFailed:

@@ -31,8 +31,8 @@ PARAMS: Final = "params"
 class Context(msgspec.Struct, frozen=True):
     """What the caller fixes for an evaluation, so that a replay gives the same values.
 
-    `seed` names what is evaluated, such as the step attempt: ids and random numbers are made from it. Evaluations of the
-    same decision share one budget.
+    `seed` names what is evaluated, such as the step attempt: ids and random numbers are made from it. Evaluations of
+    the same decision share one budget.
     """
 
     sel: Sel
