@@ -88,6 +88,15 @@ class _Visit(msgspec.Struct):
     inputs: dict[str, Value]
 
 
+class _Given(msgspec.Struct, frozen=True):
+    """What the value of one parameter is made with. Those inside of a map share it."""
+
+    inputs: Mapping[str, Value]
+    host: Host
+    count: Count
+    notes: list[str]
+
+
 class _Evaluation(Extension):
     """The state of one evaluation. It is also what `params` means inside an expression."""
 
@@ -158,30 +167,30 @@ class _Evaluation(Extension):
         notes: list[str] = []
         host = seeded(f"{self.context.seed}/{visit.name}", self.context.now_ms, self)
         try:
-            value = self._value(visit.name, definition, (visit.inputs, host, notes))
+            given = _Given(visit.inputs, host, self.room.text(visit.name), notes)
+            value = self._value(visit.name, definition, given)
             self.room.keep(visit.name, value)
         except SelError as error:
             raise failed_of(visit.name, error) from error
         validate(visit.name, definition, value, self.context)
         return Evaluated(visit.name, definition, value, self.context.now_ms, tuple(notes))
 
-    def _value(
-        self, name: str, definition: Definition, given: tuple[Mapping[str, Value], Host, list[str]]
-    ) -> ParamValue:
-        inputs, host, notes = given
+    def _value(self, name: str, definition: Definition, given: _Given) -> ParamValue:
         if definition.expression is not None:
             try:
-                result = self.context.sel.evaluate(definition.expression, inputs, host, budget=self.context.budget)
+                result = self.context.sel.evaluate(
+                    definition.expression, given.inputs, given.host, budget=self.context.budget
+                )
             except SelError as error:
                 raise failed_of(name, error) from error
             made = coerced(name, definition.type, result.value)
             if made.note:
-                notes.append(made.note)
+                given.notes.append(made.note)
             return made.value
         if definition.type is ParamType.MAP:
             self.context.budget.work(PARAM_VISITS * len(definition.value))
             return {key: self._value(f"{name}.{key}", inner, given) for key, inner in definition.value.items()}
-        return _literal_value(definition, inputs, self.room.text(name))
+        return _literal_value(definition, given.inputs, given.count)
 
     def get(self, name: str) -> Value:
         """`params.get(name)`: a parameter of the workflow."""
