@@ -40,7 +40,7 @@ _REFERENCE = re.compile(r"\$(?:(\$)|\{([a-zA-Z][-_./a-zA-Z0-9]*)\}|([a-zA-Z][_a-
 
 def evaluated(raw: dict[str, object], chars_max: int) -> dict[str, object]:
     context = Context(SEL, 0, "s", Extension(), chars_max)
-    made = evaluate(definitions_of(raw), WorkflowScope("w", context.extension), context)  # type: ignore[arg-type]
+    made = evaluate(definitions_of(raw), WorkflowScope("w", context.extension), context)
     return {name: one.value for name, one in made.items()}
 
 

@@ -1,10 +1,11 @@
 """What takes too long or grows too large fails with its reason, and the engine goes on."""
 
+import json
 from typing import Any
 
 import pytest
 
-from kapelle.processors.routes import WORKFLOW_COMMANDS
+from kapelle.processors.routes import RUN_COMMANDS, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.testing.engine import AUTHOR, Engine, Refused
 from tests.unit.params.test_budgets import LONG, exploding
@@ -179,3 +180,41 @@ def test_a_step_that_asks_for_large_outputs_of_another_reads_them_once_for_each_
 
     assert run.steps == {"first": S.SUCCEEDED, "a": S.SUCCEEDED}
     assert run.params("a")["total"] == 1_000
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("levels", [101, 900])
+@pytest.mark.parametrize(
+    ("field", "around"),
+    [
+        ("run_params", lambda deep: {"x": {"type": "LONG", "value": 1, "note": deep}}),
+        ("run_params", lambda deep: {"x": {"type": "LONG", "value": 1, "tags": [{"name": "t", "z": deep}]}}),
+        ("step_run_params", lambda deep: {"a": {"x": {"type": "LONG", "value": 1, "note": deep}}}),
+        ("initiator", lambda deep: {"type": "MANUAL", "z": deep}),
+        ("artifacts", lambda deep: {"z": deep}),
+    ],
+)
+def test_a_start_with_json_that_nests_too_deep_is_refused(field: str, around: Any, levels: int) -> None:
+    engine = pushed(noop("a"))
+
+    with pytest.raises(Refused, match="deep"):
+        engine.start(WORKFLOW, **{field: around(nested(levels))})
+
+    assert goes_on(engine)
+
+
+def test_output_data_that_nests_too_deep_fails_the_step() -> None:
+    run = started(step("a", x=1))
+    word = json.dumps({"x": {"type": "LONG", "value": 1, "note": nested(300)}})
+
+    task = run.engine.task(run, "a").task
+    run.engine.send(RUN_COMMANDS, run.key, c.ReportTask(task.token, "a", "w", c.Report.SUCCEEDED, outputs=word))
+
+    assert run.steps == {"a": S.INTERNALLY_FAILED}
+    assert "nests at most 100 deep" in reason(run, "a")

@@ -9,8 +9,9 @@ from typing import Any, Final, NoReturn
 
 import msgspec
 
-from kapelle.processors.definitions.limits import NESTED_JSON_MAX, PUSH_BYTES_MAX
+from kapelle.processors.definitions.limits import PUSH_BYTES_MAX
 from kapelle.processors.definitions.problems import DefinitionRefused, Problem, at
+from kapelle.processors.params.nesting import NESTED_JSON_MAX
 
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 NUMBER_CHARS_MAX: Final = 1000

@@ -18,6 +18,7 @@ from kapelle.processors.params import (
     failed_of,
     new_budget,
 )
+from kapelle.processors.params.nesting import NESTED_JSON_MAX, is_deep, may_be_deep
 from kapelle.processors.params.scopes import Known, Own
 from kapelle.processors.params.stored import Value, restored, values_json, values_of
 from kapelle.processors.runs.attempts import Attempt
@@ -156,6 +157,8 @@ def parsed_object(text: str) -> dict[str, Any]:
         found = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise ParamError(f"Expected parameters as JSON, but {error}") from None
+    if may_be_deep(text) and is_deep(found):
+        raise ParamError(f"Expected parameters as JSON that nests at most {NESTED_JSON_MAX} deep, but it nests deeper")
     if not isinstance(found, dict):
         raise ParamError("Expected parameters as a JSON object by name, but found something else")
     return found

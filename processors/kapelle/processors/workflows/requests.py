@@ -9,6 +9,7 @@ import msgspec
 
 from kapelle.processors.definitions import DefinitionRefused, Workflow, parse_tag
 from kapelle.processors.params import Definition, ParamError, check_run_params, definitions_of
+from kapelle.processors.params.nesting import NESTED_JSON_MAX, is_deep, may_be_deep
 from kapelle.processors.workflows.asking import STARTED_BY, Initiator
 from kapelle.processors.workflows.refusals import badly_defined, invalid
 from kapelle.schemas.contracts import Start
@@ -23,9 +24,12 @@ _decoder: Final = msgspec.json.Decoder(float_hook=Decimal)
 
 def _decoded(what: str, text: str) -> Any:
     try:
-        return _decoder.decode(text)
+        found = _decoder.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError, ArithmeticError):
         raise invalid(f"Expected {what} as JSON, but found {text[:80]!r}") from None
+    if may_be_deep(text) and is_deep(found):
+        raise invalid(f"Expected {what} as JSON that nests at most {NESTED_JSON_MAX} deep, but it nests deeper")
+    return found
 
 
 def _object(what: str, text: str) -> dict[str, Any]:
