@@ -25,6 +25,7 @@ from kapelle.processors.sel import Budget, Extension, ExtensionFailed, Host, Sel
 
 CHARS_MAX: Final = 750_000
 PARAM_VISITS: Final = 10  # what a parameter takes besides its expression
+REFERENCE_VISITS: Final = 3  # what a reference in a text takes, to be found and to be filled in
 PARAMS: Final = "params"
 
 
@@ -143,7 +144,7 @@ class _Evaluation(Extension):
         else:
             for text in _texts(definition):
                 if "$" in text:
-                    self.context.budget.work(text.count("$"))
+                    self.context.budget.work(REFERENCE_VISITS * text.count("$"))
                     yield from references(text)
 
     def _advance(self, visit: _Visit) -> str | None:
