@@ -88,10 +88,13 @@ def _capital(name: str) -> str:
 
 
 def _print(frame: Frame, moment: DateTime, pattern: str | None = None) -> str:
-    if pattern is not None:
-        return _print_by(frame, _compiled(frame, pattern), moment)
-    frame.work(COST)
-    text = moment.sel_text()
+    if pattern is None:
+        frame.work(COST)
+        text = moment.sel_text()
+    else:
+        formatter = formatter_of(pattern)
+        frame.work(COST + len(pattern) + PART_COST * len(formatter.parts))
+        text = formatter.printed(moment)
     frame.text(len(text))
     return text
 
