@@ -315,3 +315,43 @@ def test_a_write_that_is_not_seen_in_time_can_be_waited_for(api: Place) -> None:
     assert response.status_code in (200, 202)
     assert response.json()["request_id"] == key
     assert found["sequence"] == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a\nb",
+        "\n",
+        "a\r\n",
+        "a/instances/1",
+        "/a",
+        "a/",
+        "a//b",
+        "refused",
+        "a b?c#d%2F",
+        "ü\u2028",
+        "a\\b",
+        "..",
+        "\x01",
+    ],
+)
+def test_a_signal_of_any_name_that_is_taken_can_be_read_by_its_path(api: Place, name: str) -> None:
+    unique = f"{uuid.uuid4().hex[:8]}"
+    said = announce(api, name, id=unique)
+    path = f"/signals/{quote(name, safe='').replace('.', '%2E')}"
+
+    listed = api.get(f"{path}/instances", first=200)["elements"]
+    found = api.get(f"{path}/instances/{said['sequence']}")
+    explained = api.get(f"{path}/instances/latest/explain")
+
+    assert listed[0]["signal_id"] == unique
+    assert (found["name"], found["signal_id"]) == (name, unique)
+    assert explained["name"] == name
+    assert "elements" in api.get(f"{path}/refused")
+    assert api.get(f"{path}/instances/latest/lineage")
+
+
+def test_a_name_of_unicode_alone_is_taken(api: Place) -> None:
+    response = api.http.post("/signals", content=b'{"name":"\\ud800"}', headers={"Content-Type": "application/json"})
+
+    assert response.status_code == 400

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from math import isinf
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -60,9 +61,33 @@ def _integer(text: str) -> int | Decimal:
 
 
 def _decimal(text: str) -> Decimal:
-    if len(text) > NUMBER_CHARS_MAX or abs((number := Decimal(text)).adjusted()) > NUMBER_CHARS_MAX:
+    number = bounded_decimal(text)
+    if number is None:
         raise ValueError(f"the number {text[:40]}, which is out of all bounds")
     return number
+
+
+def bounded_decimal(text: str) -> Decimal | None:
+    """A number with a point or an exponent; None if a double cannot hold it: others read what we write as doubles."""
+    if len(text) > NUMBER_CHARS_MAX or isinf(float(text)):
+        return None
+    number = Decimal(text)
+    return number if abs(number.adjusted()) <= NUMBER_CHARS_MAX else None
+
+
+def nests_too_deep(text: str | bytes, value: Any) -> bool:
+    """Whether JSON text, which says this value, nests deeper than whoever reads it later can follow."""
+    brackets = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+    if brackets <= NESTED_JSON_MAX:
+        return False
+    level = [value]
+    for _ in range(NESTED_JSON_MAX + 1):
+        level = [inner for one in level if isinstance(one, dict | list) for inner in _members(one)]
+    return bool(level)
+
+
+def _members(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value
 
 
 def _no_constant(name: str) -> NoReturn:
