@@ -7,7 +7,6 @@
     ├── NotFound 404            no such thing
     ├── NotYet 412              a read that waits for a request which nobody has made, or which is not visible yet
     ├── TooLarge 413            more than a record can hold
-    ├── TooManyRequests 429     as many as can be served are being served
     ├── Refused 400…422         the engine refused the command, and says why
     └── Unavailable 503         the log cannot be reached, or the view has stopped
 
@@ -87,12 +86,6 @@ class NotYet(Problem):
     status = 412
 
 
-class TooManyRequests(Problem):
-    """As many as can be served are being served."""
-
-    status = 429
-
-
 class TooLarge(Problem):
     """More than can be taken."""
 
@@ -138,7 +131,7 @@ def problem_response(problem: Problem) -> Response:
         "request_id": problem.request_id,
     }
     later = {"Retry-After": str(RETRY_AFTER_S)}
-    headers = {401: {"WWW-Authenticate": "Bearer"}, 429: later, 503: later}.get(problem.status)
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: later}.get(problem.status)
     if isinstance(problem, NotYet):
         headers = later
     return Response(msgspec.json.encode(body), problem.status, headers, MEDIA_TYPE)

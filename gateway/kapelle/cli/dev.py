@@ -115,12 +115,14 @@ def dev(
 def _opened(opened: ExitStack, wanted: Wanted) -> tuple[str, Sequence[Failure]]:
     """Start the parts, each on top of the one before; they are closed the other way round."""
     from kapelle.api import ApiServer, check_exposure, create_app  # noqa: PLC0415 - FastAPI is slow to import
+    from kapelle.api.connections import raise_descriptor_limit  # noqa: PLC0415
     from kapelle.topology.embedded import EmbeddedRuntime  # noqa: PLC0415
     from kapelle.topology.journal import EmbeddedJournal  # noqa: PLC0415
     from kapelle.topology.page import topology  # noqa: PLC0415
     from kapelle.topology.tables import StoreLocked  # noqa: PLC0415
     from kapelle.views import Views  # noqa: PLC0415
 
+    raise_descriptor_limit()
     settings = api_settings(wanted.tokens, wanted.hooks)
     check_exposure(wanted.host, settings.tokens)
     steps = _steps(wanted, settings)

@@ -27,6 +27,7 @@ from rocksdict import (
     WriteBufferManager,
 )
 
+from kapelle.topology.tables.descriptors import open_files_max
 from kapelle.topology.tables.errors import StoreClosed, StoreCorrupt, StoreError, StoreFailed, StoreLocked
 from kapelle.topology.tables.lock import DirectoryLock
 from kapelle.topology.tables.store import Batch
@@ -34,7 +35,6 @@ from kapelle.topology.tables.store import Batch
 MB: Final = 1024 * 1024
 MEMORY_BYTES_DEFAULT: Final = 256 * MB
 MEMORY_BYTES_MIN: Final = 8 * MB
-OPEN_FILES_MAX: Final = 512  # well within the 1,024 that a process may often have, sockets included
 BLOOM_BITS: Final = 10  # one read in a hundred looks into a file in vain
 
 Scan = Iterator[tuple[bytes, bytes]]
@@ -257,7 +257,7 @@ def _options(memory: Memory) -> Options:
     options.set_compression_type(DBCompressionType.lz4())
     options.set_level_compaction_dynamic_level_bytes(True)
     options.set_max_background_jobs(2)
-    options.set_max_open_files(OPEN_FILES_MAX)
+    options.set_max_open_files(open_files_max())
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(4 * MB)
