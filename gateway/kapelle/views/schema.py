@@ -6,7 +6,7 @@ from typing import Final
 from kapelle.views.schema_instances import INSTANCE_TABLES
 from kapelle.views.schema_signals import SIGNAL_TABLES
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 
 _ATTEMPT: Final = ("workflow_id", "instance_id", "run_id", "step_id", "iteration", "attempt")
 # The primary keys of the tables that changes are put into.
@@ -82,7 +82,8 @@ TABLES: Final = (
     """CREATE TABLE attempts (
         workflow_id TEXT, instance_id INTEGER, run_id INTEGER, step_id TEXT, iteration INTEGER, attempt INTEGER,
         sequence INTEGER, status TEXT, reason TEXT, params TEXT, successors TEXT, retries TEXT,
-        token TEXT, worker TEXT, message TEXT, timeout_at_ms INTEGER, due_at_ms INTEGER, lease_at_ms INTEGER,
+        token TEXT, worker TEXT, answer TEXT, message TEXT,
+        timeout_at_ms INTEGER, due_at_ms INTEGER, lease_at_ms INTEGER,
         created_at_ms INTEGER, started_at_ms INTEGER, ended_at_ms INTEGER, changed_at_ms INTEGER,
         PRIMARY KEY (workflow_id, instance_id, run_id, step_id, iteration, attempt)
     )""",

@@ -4995,10 +4995,12 @@ class StepChanged(Contract, frozen=True, gc=True):
         r'teps of loops, once the step is complete."},'
         r'{"name":"deferred","type":{"type":"array","items":"string"},"default":[],"doc":"The next steps outside of the'
         r' loop: they count when it ends."},'
+        r'{"name":"answer","type":["null","string"],"default":null,"doc":"A digest of the worker\u0027s answer that end'
+        r'ed the attempt; null if it was ended otherwise."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step attempt went through '
         r'some states."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x03D515D58D8DB6BC
+    FINGERPRINT: ClassVar[int] = 0xDEA725AA4E3A5E6B
 
     run_id: int
     step_id: str
@@ -5033,6 +5035,8 @@ class StepChanged(Contract, frozen=True, gc=True):
     repeats: dict[str, bool] = msgspec.field(default_factory=dict)
     # The next steps outside of the loop: they count when it ends.
     deferred: tuple[str, ...] = ()
+    # A digest of the worker's answer that ended the attempt; null if it was ended otherwise.
+    answer: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         step_id_ = self.step_id.encode()
@@ -5060,6 +5064,7 @@ class StepChanged(Contract, frozen=True, gc=True):
                 b"\x00" if self.loop is None else b"\x02" + wire.string(self.loop),
                 wire.mapping(self.repeats, wire.boolean),
                 wire.array(self.deferred, wire.string),
+                b"\x00" if self.answer is None else b"\x02" + wire.string(self.answer),
                 wire.moment(self.at_ms),
             )
         )
@@ -5123,6 +5128,10 @@ class StepChanged(Contract, frozen=True, gc=True):
             loop_, at = None, at + 1
         repeats_, at = wire.mapping_at(data, at, wire.boolean_at)
         deferred_, at = wire.array_at(data, at, wire.string_at)
+        if data[at]:
+            answer_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            answer_, at = None, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(
             run_id_,
@@ -5144,6 +5153,7 @@ class StepChanged(Contract, frozen=True, gc=True):
             loop_,
             repeats_,
             deferred_,
+            answer_,
         )
         return value, at
 

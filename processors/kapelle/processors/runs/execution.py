@@ -61,6 +61,7 @@ class Execution:
         self.skipped: frozenset[str] = frozenset()
         self.ready: deque[str] = deque()
         self.cause = cause  # the id of the message: tokens are made from it
+        self.answered: tuple[str, int, int, str] | None = None  # the step, attempt and iteration, and which answer
         self._changes = 0
 
     def _definition(self, digest: str) -> str:
@@ -301,10 +302,15 @@ class Execution:
                 statuses=statuses,
                 reason=reason[:REASON_CHARS_MAX],
                 retries=attempt.retries,
+                answer=self._answer(attempt),
                 at_ms=self.now_ms,
                 **more,
             )
         )
+
+    def _answer(self, attempt: Attempt) -> str | None:
+        is_answered = self.answered and self.answered[:3] == (attempt.step_id, attempt.attempt, attempt.iteration)
+        return self.answered[3] if self.answered and is_answered else None
 
     def emit(self, event: c.StepChanged | c.LoopEntered) -> None:
         """Decide on a change, of which a decision may hold only so many."""

@@ -41,7 +41,11 @@ class Terms(msgspec.Struct, frozen=True):
 
 def terms_of(execution: Execution, step: StepPlan, attempt: Attempt, params: Params) -> Terms:
     """The terms on which an attempt is given out now."""
-    seed = f"{execution.cause}/{attempt.seed(f'{execution.key}/{execution.run.run_id}')}"
+    run = execution.run
+    # Coordinates are the same in every log that begins, the request and the moment of a run are not: so a worker of
+    # another deployment has no token that counts here.
+    origin = f"{run.request_id}/{run.started_at_ms}/{execution.cause}"
+    seed = f"{origin}/{attempt.seed(f'{execution.key}/{run.run_id}')}"
     token = sha256(seed.encode()).hexdigest()[:32]
     return Terms(token, lease_ms(params), timeout_at_ms(execution, step))
 

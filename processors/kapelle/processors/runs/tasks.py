@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kapelle.processors.params import SEL, ParamError, definitions_of, with_outputs
+from kapelle.processors.runs.answers import answer_of
 from kapelle.processors.runs.attempts import Attempt, attempt_of
 from kapelle.processors.runs.execution import Execution
 from kapelle.processors.runs.giving import lease_ms
@@ -62,6 +63,8 @@ def take(execution: Execution, report: c.ReportTask, row: StepRow) -> None:
     """Go on with a step as its worker says."""
     step = execution.plan.steps[report.step_id]
     _keep_log(execution, report, row)
+    if (answer := answer_of(report)) is not None:
+        execution.answered = (report.step_id, row.attempt, row.iteration, answer)
     TAKEN[report.report](execution, report, step, row)
 
 
