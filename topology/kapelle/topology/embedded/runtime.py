@@ -25,17 +25,19 @@ from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec, RecordTooLarge
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.crash import Crash, never
+from kapelle.topology.embedded.acknowledged import Notes
 from kapelle.topology.embedded.errors import NotIdle, Running, Stopped, UnknownPlace
 from kapelle.topology.embedded.inbox import Inbox, InboxLimits, Parcel, Position, Receipt
 from kapelle.topology.embedded.log import EmbeddedLog
 from kapelle.topology.embedded.partitions import LogRecord
 from kapelle.topology.embedded.retention import Retention
+from kapelle.topology.embedded.soundness import Witness, check
 from kapelle.topology.errors import KeyTooLarge
 from kapelle.topology.log import KEY_BYTES_MAX, Headers, Place
 from kapelle.topology.member import Clock, Member, wall_clock_ms
 from kapelle.topology.metrics import Counters
 from kapelle.topology.settings import MemberSettings
-from kapelle.topology.tables import Memory, MemoryStore, RocksStore, Store
+from kapelle.topology.tables import Memory, MemoryStore, RocksStore, Store, StoreError
 from kapelle.topology.tables.rocks import MEMORY_BYTES_DEFAULT
 
 PUBLISH_TIMEOUT_S: Final = 10.0
@@ -53,6 +55,12 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True):
     inbox: InboxLimits = InboxLimits()
     sync: bool = True
     memory_bytes: int = MEMORY_BYTES_DEFAULT  # blocks and write buffers of the store
+    witness: Witness | None = None  # somebody who has read the log of the directory: the log must have as much
+
+
+def _opened(path: Path, settings: EmbeddedSettings) -> RocksStore:
+    """The store of a directory, unless something is missing in it that was acknowledged."""
+    return RocksStore(path, Memory(settings.memory_bytes), check=lambda there: check(there, settings.witness))
 
 
 class EmbeddedRuntime:
@@ -81,7 +89,8 @@ class EmbeddedRuntime:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._runs = self._closed = False
-        self._store: Store = RocksStore(path, Memory(settings.memory_bytes)) if isinstance(path, Path) else path
+        self._notes: Notes | None = None
+        self._store: Store = _opened(path, settings) if isinstance(path, Path) else path
         try:
             limits = msgspec.structs.replace(settings.member.limits, tombstone_ms=NEVER_MS)
             self._codec = Codec(topology.catalog(), record_bytes_max=limits.record_bytes_max)
@@ -89,6 +98,9 @@ class EmbeddedRuntime:
             self.log = self.log_type(topology, self._store, inbox=self._inbox, clock=clock, sync=settings.sync)
             member = msgspec.structs.replace(settings.member, limits=limits)
             self.member = self.member_type(topology, self.log, self.log, settings=member, clock=clock, crash=crash)
+            if isinstance(path, Path):
+                self._notes = Notes(path, self.log.noted())
+                self.log.acknowledge = self._notes.note
         except BaseException:
             self._store.close()
             raise
@@ -228,9 +240,21 @@ class EmbeddedRuntime:
         try:
             self._finish()
         finally:
-            self.log.close()
+            self._leave()
         if self._thread is not None and self.failure is not None:
             raise self.failure
+
+    def _leave(self) -> None:
+        """Leave the directory. A runtime that has failed tells its failure, and not what that leads to here."""
+        try:
+            self.log.close()
+        except StoreError as error:
+            if self.failure is None:
+                raise
+            _log.warning("the store was not closed in good order: %s", error)
+        finally:
+            if self._notes is not None:
+                self._notes.close()
 
     def __enter__(self) -> Self:
         return self
