@@ -17,6 +17,7 @@ from kapelle.cli.errors import DataInUse, NotAWorker
 from kapelle.cli.loading_worker import load_workers
 from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
 from kapelle.cli.processors import LogFormatOption, LogLevelOption
+from kapelle.cli.salvaging import LOG, VIEWS, damage_told, record, salvaged
 from kapelle.cli.server import TOKEN_VARIABLE, token
 from kapelle.cli.serving import HooksFile, Host, Port, TokensFile, api_settings, reloading, serving_api
 from kapelle.cli.stopping import Stopping, stopping
@@ -47,6 +48,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     tokens: Path | None
     hooks: Path | None
     registry: bool = False
+    salvage: bool = False
 
 
 def dev(
@@ -68,6 +70,10 @@ def dev(
     registry: Annotated[
         bool, typer.Option("--registry", help="Run a schema registry too, and write public records by its ids.")
     ] = False,
+    salvage: Annotated[
+        bool,
+        typer.Option("--salvage", help="Go on with a damaged --data as far as it can be read; a copy of it is kept."),
+    ] = False,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the API's page in a browser.")] = False,
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.WARNING,
@@ -77,10 +83,14 @@ def dev(
     No Kafka is needed. With --data, what is acknowledged survives a crash and a restart; one process has a directory at
     a time. Ctrl-C ends it.
 
+    A directory that lacks what was acknowledged, because files are damaged, gone or older, is refused. With --salvage
+    it is used all the same, and what was lost is told: here, among the dead letters, and in a file beside the copy.
+
     \b
     Examples:
       kapelle dev
       kapelle dev --data kapelle-data --worker steps
+      kapelle dev --data kapelle-data --salvage
       kapelle dev --port 9000 --http-allow api.example.com
     """
     began_s = time.monotonic()
@@ -94,6 +104,7 @@ def dev(
         tokens=tokens,
         hooks=hooks,
         registry=registry,
+        salvage=salvage,
     )
     with (
         logged_to_stderr(log_format, log_level),
@@ -103,6 +114,8 @@ def dev(
         ExitStack() as opened,
     ):
         heard.working()
+        if data is not None:
+            opened.enter_context(damage_told(data))
         url, failures = _opened(opened, wanted)
         output.data(url)
         _welcome(url, wanted, time.monotonic() - began_s)
@@ -120,19 +133,27 @@ def _opened(opened: ExitStack, wanted: Wanted) -> tuple[str, Sequence[Failure]]:
     from kapelle.topology.page import topology  # noqa: PLC0415
     from kapelle.topology.tables import StoreLocked  # noqa: PLC0415
     from kapelle.views import Views  # noqa: PLC0415
+    from kapelle.views.witness import witness_of  # noqa: PLC0415
 
     settings = api_settings(wanted.tokens, wanted.hooks)
     check_exposure(wanted.host, settings.tokens)
     steps = _steps(wanted, settings)
     directory = wanted.data or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="kapelle-dev-")))
     whole = topology()
+    how = _written(opened, whole, wanted)
+    saved = salvaged(wanted.data, whole, how.member.framing) if wanted.salvage else None
+    witness = None if saved is not None else witness_of(directory / VIEWS, whole)
     try:
-        runtime = opened.enter_context(EmbeddedRuntime(whole, directory / "log", _written(opened, whole, wanted)))
+        runtime = opened.enter_context(
+            EmbeddedRuntime(whole, directory / LOG, msgspec.structs.replace(how, witness=witness))
+        )
     except StoreLocked as error:
         raise DataInUse(directory, error.holder) from error
     runtime.start()
+    if saved is not None:
+        record(runtime, saved)
     journal = EmbeddedJournal(runtime)
-    views = opened.enter_context(Views(journal, directory / "views"))
+    views = opened.enter_context(Views(journal, directory / VIEWS, anew=saved is not None))
     server = opened.enter_context(ApiServer(create_app(journal, views, settings), wanted.host, wanted.port))
     # Looking at the file of hooks fails never: one that cannot be used is told of, and changes nothing.
     failures: list[Failure] = [

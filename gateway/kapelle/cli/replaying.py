@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -15,6 +15,7 @@ from kapelle.cli.errors import DataInUse, NoServers
 from kapelle.cli.loading import load_topology
 from kapelle.cli.options import SERVERS, Target, properties
 from kapelle.cli.reach import reaching
+from kapelle.cli.salvaging import LOG, VIEWS, damage_told
 from kapelle.cli.schemas import framing
 from kapelle.cli.topics import planned, wrong
 from kapelle.topology.kafka.topics import Do
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from kapelle.topology.tables import RocksStore
 
 TELL_EVERY_S: Final = 2.0
-LOG: Final = "log"  # where `kapelle dev --data` keeps its log
 
 Data = Annotated[
     Path | None,
@@ -73,21 +73,25 @@ def _exported(where: Where, file: Path) -> "History":
 
 
 def _stored(opened: ExitStack, where: Where, data: Path) -> "History":
-    from kapelle.topology.replay.history import StoredHistory  # noqa: PLC0415 - slow to import
+    from kapelle.topology.embedded.soundness import check  # noqa: PLC0415 - slow to import
+    from kapelle.topology.replay.history import StoredHistory  # noqa: PLC0415
+    from kapelle.views.witness import witness_of  # noqa: PLC0415
 
     topology = where.target.topology()
     if not (data / LOG).is_dir():
         raise NoHistory(data)
-    store = locked(opened, data / LOG, data)
+    witness = witness_of(data / VIEWS, topology)
+    opened.enter_context(damage_told(data))
+    store = locked(opened, data / LOG, data, check=lambda path: check(path, witness))
     return StoredHistory(topology, store, where=data, framing=framing(topology, where.registry))
 
 
-def locked(opened: ExitStack, path: Path, shown: Path) -> "RocksStore":
-    """A store that nobody else has, closed at the end."""
+def locked(opened: ExitStack, path: Path, shown: Path, *, check: Callable[[Path], None] | None = None) -> "RocksStore":
+    """A store that nobody else has, closed at the end. `check` may refuse it before it is opened."""
     from kapelle.topology.tables import Memory, RocksStore, StoreLocked  # noqa: PLC0415 - slow to import
 
     try:
-        store = RocksStore(path, Memory())
+        store = RocksStore(path, Memory(), check=check)
     except StoreLocked as error:
         raise DataInUse(shown, error.holder) from error
     opened.callback(store.close)

@@ -1,6 +1,7 @@
 """Folds the log into the database, in a thread of its own: a batch, its offsets, one transaction; then the news."""
 
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from kapelle.topology.collector import at_rest
 from kapelle.topology.errors import CycleAborted
 from kapelle.topology.journal import Entry, Journal, JournalError, Point
 from kapelle.views.batching import Batch
-from kapelle.views.database import Database, save_offsets
+from kapelle.views.database import Database, is_damage, save_offsets
 from kapelle.views.progress import Progress, ends_of
 from kapelle.views.projection import FOLLOWED, project
 from kapelle.views.projection.news import ANYTHING
@@ -23,6 +24,7 @@ WAIT_S: Final = 0.25
 STOP_S: Final = 10.0
 PROGRESS_S: Final = 5.0
 AGAIN_S: Final = 0.5
+REMAKES_MAX: Final = 3  # a file that is damaged again and again lies on a disk that is
 
 _log = logging.getLogger("kapelle.views")
 
@@ -49,6 +51,8 @@ class Folding:
         self._positions: Mapping[Point, int] = dict(self._follower.positions)
         self._horizon: Mapping[Point, int] = self._positions
         self._is_far_behind = False
+        self._remakes = 0
+        self._damage: sqlite3.DatabaseError | None = None  # what a reader has met
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run_supervised, name="kapelle-views", daemon=True)
         self._told_at_s = time.monotonic()
@@ -111,12 +115,15 @@ class Folding:
         try:
             while not self._stop.is_set():
                 try:
+                    self._look_at_damage()
                     self.step(wait_s)
                     if self._is_far_behind:
                         self._tell_progress()
                     wait_s = 0.0 if self._take_turn() else WAIT_S
                 except (JournalError, CycleAborted) as error:
                     self._begin_again(error)
+                except sqlite3.DatabaseError as error:
+                    self._remake(error)
         except BaseException as error:  # noqa: BLE001  supervised: `failure` holds it, and health tells it
             if not self._stop.is_set():
                 self.failure = error
@@ -129,6 +136,29 @@ class Folding:
             return False
         self._board.tell([ANYTHING])
         return True
+
+    def tell_damage(self, error: sqlite3.DatabaseError) -> None:
+        """A reader has met damage. From any thread; the view is made again by the one that writes it."""
+        self._damage = error
+
+    def _look_at_damage(self) -> None:
+        damage, self._damage = self._damage, None
+        if damage is not None:
+            raise damage
+
+    def _remake(self, error: sqlite3.DatabaseError) -> None:
+        """The file is damaged: fold everything again into a new one."""
+        if not is_damage(error) or self._remakes == REMAKES_MAX:
+            raise error
+        self._remakes += 1
+        _log.warning("the view is damaged and is made again from the log: %s", error)
+        self._follower.close()
+        self._database.remake()
+        self._follower = self._journal.follow(FOLLOWED, {})
+        self._positions = self._horizon = dict(self._follower.positions)
+        self._damage = None  # what was met meanwhile was met in the old file
+        self._progress = Progress(0)
+        self._board.tell([ANYTHING])
 
     def _begin_again(self, error: Exception) -> None:
         """The log was away for a moment. What was read and not written is read again."""

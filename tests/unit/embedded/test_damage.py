@@ -300,7 +300,7 @@ def test_nothing_is_acknowledged_in_a_directory_that_was_taken_away(log: Path, t
         runtime.close()
 
 
-# A write in the middle -------------------------------------------------------------------------------------------------
+# A write in the middle ----------------------------------------------------------------------------------------------
 
 
 def test_a_missing_write_before_others_is_noticed(log: Path) -> None:

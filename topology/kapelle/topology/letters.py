@@ -49,6 +49,8 @@ def redrive_of(codec: Codec, offset: int, data: bytes) -> Redrive:
         raise NotRedrivable(
             f"Expected letter {offset} to be of a processor, but it is of {letter.processor}: {SINK_HINT}"
         )
+    if letter.key is None and letter.value is None:
+        raise NotRedrivable(f"Expected letter {offset} to hold a record, but it holds none: {letter.reason}")
     before = [one.value for one in letter.headers if one.name == COUNT_HEADER]
     count = 1 + max((_number(one) for one in before), default=0)
     headers = [(one.name, one.value) for one in letter.headers if one.name != COUNT_HEADER]

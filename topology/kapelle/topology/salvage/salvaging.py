@@ -30,7 +30,7 @@ from kapelle.topology.embedded.writes import writes_in
 from kapelle.topology.member import wall_clock_ms
 from kapelle.topology.replay.errors import ReplayError
 from kapelle.topology.salvage.rebuilding import Rebuilt, rebuild
-from kapelle.topology.tables import Memory, Peek, RocksStore, StoreCorrupt
+from kapelle.topology.tables import Memory, Peek, RocksStore, Store, StoreCorrupt
 from kapelle.topology.tables.lock import LOCK_NAME, DirectoryLock
 from kapelle.topology.tables.rocks import has_rows, repair
 
@@ -83,7 +83,7 @@ def salvage(
     return _opened(topology, path, given_up, framing)
 
 
-def read_all(store: RocksStore) -> int:
+def read_all(store: Store) -> int:
     """Read every row, which checks every block. Returns how many rows there are, or raises `StoreCorrupt`."""
     return sum(1 for _ in store.scan(*_ALL))
 
