@@ -5,19 +5,19 @@ The directory is that of a process that was killed after it had acknowledged sta
 
 import json
 import os
+import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.integration.ways_in import KAPELLE, Shell, environment, running
+from tests.integration.ways_in import Shell, running
 from tests.unit.embedded.damages import flip, wal
 
 WORKFLOW = "Workflow: {id: flow, owner: ann, jobs: [{job: {id: a, type: NoOp}}]}"
 DEV = ["dev", "--port", "0", "--data", "data"]
-STARTS = 12
+STARTS = 8
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +40,9 @@ def folder(killed: Path, tmp_path: Path) -> Path:
 
 
 def ended(folder: Path, *words: str) -> tuple[int, str]:
-    """How a command ended that should end by itself."""
-    done = subprocess.run(
-        [*KAPELLE, *words], cwd=folder, env=environment(), capture_output=True, text=True, check=False, timeout=60
-    )
-    return done.returncode, done.stderr
+    """How a command ended that should end by itself, in this process: that takes a tenth of the time."""
+    done = Shell(folder, "http://unused").answer(*words)
+    return done.exit_code, re.sub(r"\s+", " ", done.stderr)
 
 
 def test_lost_starts_are_refused_by_server_and_verify_and_salvaged_with_a_report(folder: Path) -> None:
@@ -76,9 +74,10 @@ def test_lost_starts_are_refused_by_server_and_verify_and_salvaged_with_a_report
 def test_a_damaged_view_is_made_again_and_a_view_ahead_of_its_log_is_refused(folder: Path) -> None:
     shutil.copytree(folder / "data" / "log", folder / "older")
     view = folder / "data" / "views" / "views.sqlite"
-    with running(DEV, folder) as dev:
+    with running([*DEV, "--salvage"], folder) as dev:
         Shell(folder, dev.url()).kapelle("run", "start", "flow", "--request-id", "later", "--watch")
         assert dev.stop() == 0
+        assert "nothing to salvage" in dev.said
     os.truncate(view, view.stat().st_size // 2)
 
     assert "is damaged, and the next start makes it again" in ended(folder, "verify", "--data", "data")[1]
@@ -95,13 +94,8 @@ def test_a_damaged_view_is_made_again_and_a_view_ahead_of_its_log_is_refused(fol
         assert "has read more than it has" in said
 
 
-def test_salvage_needs_a_directory_and_leaves_a_good_one_as_it_is(folder: Path) -> None:
+def test_salvage_needs_a_directory(folder: Path) -> None:
     code, said = ended(folder, "dev", "--port", "0", "--salvage")
+
     assert code == 2
     assert "Expected --data DIR" in said
-
-    with running([*DEV, "--salvage"], folder) as dev:
-        found = httpx.get(f"{dev.url()}/api/v3/workflows/flow/instances").json()
-        assert dev.stop() == 0
-        assert "nothing to salvage" in dev.said
-    assert found["total_count"] == STARTS
