@@ -20,10 +20,10 @@ from kapelle.topology.embedded import (
     Witness,
 )
 from kapelle.topology.embedded.acknowledged import read_notes
-from kapelle.topology.embedded.writes import write_row
 from kapelle.topology.log import Place
 from kapelle.topology.salvage import salvage
 from kapelle.topology.tables import Batch, Memory, RocksStore
+from kapelle.topology.tables.writes import write_row
 from tests.proof.checks import table_violations
 from tests.proof.contracts import Tick
 from tests.unit.embedded.damages import DAMAGES, Damage, flip, overwrite, wal

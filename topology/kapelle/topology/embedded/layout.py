@@ -3,7 +3,7 @@
     01 topic 00 partition offset          a chunk of records, under the offset of its last one
     02 processor 00 topic 00 partition    the next offset that the processor has not folded
     03                                    what the directory was made for
-    04 slot                               the number of a write, in turns (writes.py)
+    04 slot                               the number of a write, in turns (tables/writes.py)
 
 A chunk stands under its last offset, so that the first chunk at or after an offset is the one that holds it, and the
 last chunk of a place tells its end. What was trimmed needs no note: the first chunk that is left says where it begins.

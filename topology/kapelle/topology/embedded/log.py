@@ -20,9 +20,9 @@ from kapelle.topology.embedded.errors import UnknownPlace
 from kapelle.topology.embedded.inbox import Inbox, Parcel
 from kapelle.topology.embedded.layout import offset_key, offset_row, open_directory, stored_offset
 from kapelle.topology.embedded.partitions import LogRecord, Partition, Reader, partitions_of
-from kapelle.topology.embedded.writes import write_row, writes_in
 from kapelle.topology.log import Listener, Out, Place, Row, Run, Taken
 from kapelle.topology.tables import Batch, Store
+from kapelle.topology.tables.writes import write_row, writes_in
 
 TAKE_BYTES_MAX: Final = 16 * 1024 * 1024  # what one look at the log may bring into memory, give or take a chunk
 DRAIN_RECORDS: Final = 2_000

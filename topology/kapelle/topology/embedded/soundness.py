@@ -19,10 +19,10 @@ import msgspec
 from kapelle.topology.embedded.acknowledged import FILE_NAME, Noted, NotesUnreadable, read_notes
 from kapelle.topology.embedded.errors import LogDamaged, LogReplaced
 from kapelle.topology.embedded.layout import Chunks, about
-from kapelle.topology.embedded.writes import writes_in
 from kapelle.topology.log import Place
 from kapelle.topology.tables import Memory, Peek, StoreCorrupt
 from kapelle.topology.tables.rocks import MEMORY_BYTES_MIN, has_rows
+from kapelle.topology.tables.writes import writes_in
 
 PLACES_TOLD: Final = 5
 

@@ -17,11 +17,11 @@ from kapelle.topology.embedded import chunks
 from kapelle.topology.embedded.layout import offset_key, offset_row, stored_offset
 from kapelle.topology.embedded.partitions import Partition, partitions_of
 from kapelle.topology.embedded.soundness import Lost
-from kapelle.topology.embedded.writes import forget_writes, writes_in
 from kapelle.topology.member import wall_clock_ms
 from kapelle.topology.replay.folding import Folding, decoder
 from kapelle.topology.replay.history import StoredHistory, event_place
 from kapelle.topology.tables import Batch, ShardMeta, ShardState, Store
+from kapelle.topology.tables.writes import forget_writes, writes_in
 
 _NOT_CHECKED: Final = (Keep.LATEST,)  # compaction leaves gaps there
 

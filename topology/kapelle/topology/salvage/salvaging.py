@@ -26,13 +26,13 @@ from kapelle.topology.embedded.errors import LogDamaged
 from kapelle.topology.embedded.layout import open_directory
 from kapelle.topology.embedded.partitions import partitions_of
 from kapelle.topology.embedded.soundness import Damage, Lost, Witness, assess, look, lost_beyond, told, unreadable_files
-from kapelle.topology.embedded.writes import writes_in
 from kapelle.topology.member import wall_clock_ms
 from kapelle.topology.replay.errors import ReplayError
 from kapelle.topology.salvage.rebuilding import Rebuilt, rebuild
 from kapelle.topology.tables import Memory, Peek, RocksStore, Store, StoreCorrupt
 from kapelle.topology.tables.lock import LOCK_NAME, DirectoryLock
 from kapelle.topology.tables.rocks import has_rows, repair
+from kapelle.topology.tables.writes import writes_in
 
 _ALL: Final = (b"", b"\xff" * 8)
 

@@ -3,12 +3,16 @@
     04 slot    the number of the write, eight bytes; the slot is the number modulo `SLOTS`, two bytes
 
 The last `SLOTS` numbers must all be there. One that is missing in between tells that a file of RocksDB's write-ahead
-log is gone although a later one is there: RocksDB itself does not notice that.
+log is gone, or ends too soon, although a later one is there. RocksDB does not notice that: it would give a state that
+never was, with rows of later writes and without those of earlier ones.
 """
 
+from pathlib import Path
 from typing import Final, NamedTuple
 
-from kapelle.topology.tables import Batch, Store
+from kapelle.topology.tables.errors import StoreCorrupt
+from kapelle.topology.tables.rocks import Memory, RocksStore
+from kapelle.topology.tables.store import Batch, Store
 
 SLOTS: Final = 16_384  # more writes than are made while RocksDB writes one of its buffers to a file
 
@@ -41,3 +45,22 @@ def writes_in(store: Store) -> Writes:
 def forget_writes(batch: Batch) -> None:
     """Put the removal of all numbers into a batch: those that come begin with 1 again."""
     batch.delete_range(_WRITES, _WRITES_END)
+
+
+class NumberedStore(RocksStore):
+    """A store that numbers its writes, and that is refused as damaged if one is missing before others."""
+
+    def __init__(self, path: Path, memory: Memory, *, wait_s: float = 0.0) -> None:
+        super().__init__(path, memory, wait_s=wait_s)
+        try:
+            self._number, missing = writes_in(self)
+            if missing is not None:
+                raise StoreCorrupt(path, f"write {missing:,} is missing although later ones are there")
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, batch: Batch, /, *, sync: bool = False) -> None:
+        batch.put(*write_row(self._number + 1))
+        super().write(batch, sync=sync)
+        self._number += 1
