@@ -320,6 +320,32 @@ def test_a_missing_write_before_others_is_noticed(log: Path) -> None:
         assert_consistent(runtime)
 
 
+def test_an_earlier_write_ahead_log_that_is_gone_is_noticed_and_salvage_gives_up_the_later_one(tmp_path: Path) -> None:
+    # As a process leaves it that is killed while a buffer is on its way to a file: two write-ahead logs are in use.
+    log = tmp_path / "log"
+    with EmbeddedRuntime(COUNTING, tmp_path / "running") as runtime:
+        assert isinstance(runtime._store, RocksStore)
+        runtime._store._rocks.flush()
+        publish(runtime, 0, 20)
+        shutil.copytree(tmp_path / "running", log)
+        runtime._store._rocks.flush()
+        publish(runtime, 20, 20)
+        shutil.copy(wal(tmp_path / "running"), log / "rows")
+        shutil.copy(tmp_path / "running" / "acknowledged", log)
+    min((log / "rows").glob("*.log"), key=lambda path: int(path.stem)).unlink()
+
+    with pytest.raises(LogDamaged, match="is missing although later ones are there"):
+        EmbeddedRuntime(COUNTING, log)
+    salvaged = salvage(COUNTING, log)
+
+    assert salvaged is not None
+    assert not salvaged.rebuilt
+    assert sum(each.end - each.first for each in salvaged.lost if each.place in TICKS) == 40
+    with EmbeddedRuntime(COUNTING, log) as runtime:
+        assert ticks(runtime) == 0
+        assert_consistent(runtime)
+
+
 def test_places_are_named_by_topic_and_partition(log: Path) -> None:
     noted = read_notes(log)
 
