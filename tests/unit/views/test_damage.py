@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import sqlite3
 from collections.abc import Callable
 from functools import cache
@@ -46,10 +47,25 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    with Views(JOURNAL, tmp_path) as views:
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directories of a view that was stopped, and of one that was killed: its last changes are beside its file."""
+    directory = tmp_path_factory.mktemp("views")
+    with Views(JOURNAL, directory / "running") as views:
         assert views.catch_up(WAIT_S)
+    shutil.copytree(directory / "running", directory / "stopped")
+    views = Views(JOURNAL, directory / "running")
+    with views.database.writing() as connection:
+        connection.execute("CREATE TABLE more (x)")
+        connection.execute("DROP TABLE more")
+    shutil.copytree(directory / "running", directory / "killed")
+    views.close()
+    return directory
+
+
+@pytest.fixture(params=["stopped", "killed"])
+def directory(request: pytest.FixtureRequest, left: Path, tmp_path: Path) -> Path:
+    shutil.copytree(left / request.param, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
