@@ -34,6 +34,9 @@ WATCH_S: Final = 0.2
 DRAIN_S: Final = 2.0  # a developer who stops does not want to wait
 
 Failure = Callable[[], BaseException | None]
+Salvage = Annotated[
+    bool, typer.Option("--salvage", help="Go on with a damaged --data as far as it can be read; a copy of it is kept.")
+]
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,10 +73,7 @@ def dev(
     registry: Annotated[
         bool, typer.Option("--registry", help="Run a schema registry too, and write public records by its ids.")
     ] = False,
-    salvage: Annotated[
-        bool,
-        typer.Option("--salvage", help="Go on with a damaged --data as far as it can be read; a copy of it is kept."),
-    ] = False,
+    salvage: Salvage = False,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the API's page in a browser.")] = False,
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.WARNING,
