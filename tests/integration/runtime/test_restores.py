@@ -135,10 +135,11 @@ def test_tables_are_read_anew_when_their_files_are_truncated(place: Kept) -> Non
 
 def test_damage_that_shows_only_when_it_is_read_is_put_away_for_the_next_start(place: Kept) -> None:
     place.flush()
-    for path in place.files("*.sst"):
-        content = bytearray(path.read_bytes())
-        content[10:40] = b"\xff" * 30  # in the first block of rows
-        path.write_bytes(content)
+    path = max(place.files("*.sst"), key=lambda path: path.stat().st_size)
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 3
+    content[middle : middle + 30] = b"\xff" * 30  # after the first block, which a start reads
+    path.write_bytes(content)
     place.publish_more()
 
     damaged = place.member()

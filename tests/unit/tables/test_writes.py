@@ -83,6 +83,22 @@ def test_an_earlier_log_without_its_writes_is_noticed_and_the_tables_are_put_awa
     restored.close()
 
 
+def test_tables_whose_numbers_cannot_be_read_are_put_away_at_once(
+    killed: tuple[Path, list[int]], memory: Memory
+) -> None:
+    path, _ = killed
+    NumberedStore(path, memory).close()
+    for file in (path / "rows").glob("*.sst"):
+        content = bytearray(file.read_bytes())
+        content[10:40] = b"\xff" * 30  # in the first block, where the numbers are
+        file.write_bytes(content)
+
+    restored = _opened(path)
+
+    assert restored.get(OFFSET) is None
+    restored.close()
+
+
 @pytest.mark.parametrize("log", [0, 1])
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_a_flipped_or_torn_log_is_refused_or_gives_rows_and_offset_of_one_moment(

@@ -52,13 +52,19 @@ class NumberedStore(RocksStore):
 
     def __init__(self, path: Path, memory: Memory, *, wait_s: float = 0.0) -> None:
         super().__init__(path, memory, wait_s=wait_s)
+        self._number = 0
+        damage = self._damage()
+        if damage is not None:
+            self.close()
+            raise StoreCorrupt(path, damage)
+
+    def _damage(self) -> str | None:
+        """What is wrong with the numbers. As text: an error would hold the scan that met it, and that the directory."""
         try:
             self._number, missing = writes_in(self)
-            if missing is not None:
-                raise StoreCorrupt(path, f"write {missing:,} is missing although later ones are there")
-        except BaseException:
-            self.close()
-            raise
+        except StoreCorrupt as error:
+            return error.reason
+        return None if missing is None else f"write {missing:,} is missing although later ones are there"
 
     def write(self, batch: Batch, /, *, sync: bool = False) -> None:
         batch.put(*write_row(self._number + 1))
