@@ -21,7 +21,8 @@
     ├── KeyTooLarge                a key beyond the limit, read or written
     ├── NotUnderstood              a record that a processor cannot make out, by its own word
     ├── TimerNotSettled            a due timer was decided on and is still due
-    └── UnexpectedType             a record of a type that its stream does not carry
+    ├── UnexpectedType             a record of a type that its stream does not carry
+    └── UnfitRecord                a record whose key or numbers are not what its stream carries
 
 Broker errors become one of the two runtime meanings in `kafka/translate.py`, and nowhere else.
 """
@@ -160,3 +161,7 @@ class UnexpectedType(FoldError):
 
     def __init__(self, topic: str, found: str, expected: list[str]) -> None:
         super().__init__(f"Expected one of {', '.join(expected)} on {topic}, but found {found}")
+
+
+class UnfitRecord(FoldError):
+    """A record whose key is not of the form of its stream, does not fit its value, or has numbers out of bounds."""

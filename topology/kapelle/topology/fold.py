@@ -31,6 +31,7 @@ from kapelle.topology.errors import (
     NotUnderstood,
     TimerNotSettled,
     UnexpectedType,
+    UnfitRecord,
 )
 from kapelle.topology.log import KEY_BYTES_MAX, Headers, Log, Out, Place, Record
 from kapelle.topology.metrics import Counters
@@ -91,7 +92,7 @@ class Fold:
     ) -> None:
         """Fold records of one place. What cannot be decoded is put aside."""
         source = shard.inputs[place.topic]
-        contracts, takes_foreign, decode, fold = source.contracts, source.takes_foreign, self._decode, self._message
+        checks, takes_foreign, decode, fold = source.checks, source.takes_foreign, self._decode, self._message
         prefix = f"{place.topic}-{place.partition}-"
         ignored, head_bytes = self._ignored[shard.processor.name], self._codec.head_bytes
         self.touched.add(shard)
@@ -130,10 +131,13 @@ class Fold:
             if len(key) > KEY_BYTES_MAX:
                 self._undecodable(shard, (place, record), KeyTooLarge(len(key)))
                 continue
-            if type(value) not in contracts:
-                expected = sorted(t.__name__ for t in contracts)
-                wrong = UnexpectedType(place.topic, type(value).__name__, expected)
+            check = checks.get(type(value))
+            if check is None:
+                wrong = UnexpectedType(place.topic, type(value).__name__, sorted(t.__name__ for t in checks))
                 self._undecodable(shard, (place, record), wrong)
+                continue
+            if (unfit := check(text, value)) is not None:
+                self._undecodable(shard, (place, record), UnfitRecord(unfit))
                 continue
             trace = _trace(headers) if headers else None
             fold(shard, Message(text, value, f"{prefix}{offset}", trace, headers or ()), None, (place, record))

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple, Self
 
+from kapelle.processors.fitness import checks_of
 from kapelle.processors.messages import Foreign
 from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Stream
@@ -18,14 +19,15 @@ class Input:
     reached  all before this offset has been read, transaction markers included; `next` may be further
     barrier  direct delivery must wait until `reached` has come here (see delivery.py)
     sent     this process has sent commands here by topic that the barrier does not cover yet
+    checks   for each type that it carries, what tells whether a record of it is unfit
     """
 
-    __slots__ = ("barrier", "contracts", "next", "place", "reached", "sent", "takes_foreign")
+    __slots__ = ("barrier", "checks", "next", "place", "reached", "sent", "takes_foreign")
 
-    def __init__(self, place: Place, contracts: frozenset[type]) -> None:
+    def __init__(self, place: Place, stream: Stream) -> None:
         self.place = place
-        self.contracts = contracts
-        self.takes_foreign = Foreign in contracts
+        self.checks = checks_of(stream)
+        self.takes_foreign = Foreign in stream.contracts
         self.next = 0
         self.reached = 0
         self.barrier = 0
@@ -70,10 +72,7 @@ class Shard:
         self.processor = processor
         self.partition = partition
         self.state = ShardState(processor, partition, store)
-        self.inputs = {
-            topology.topic(s): Input(Place(topology.topic(s), partition), frozenset(s.contracts))
-            for s in processor.inputs
-        }
+        self.inputs = {topology.topic(s): Input(Place(topology.topic(s), partition), s) for s in processor.inputs}
         self.changelog = Place(topology.changelog(processor.name), partition)
         self.events = Place(topology.topic(processor.events), partition)
         self.active = False

@@ -10,6 +10,7 @@ import msgspec
 
 from kapelle.processors.params import BadNumber, Evaluated, duration_ms
 from kapelle.processors.params.durations import DURATION_MS_MAX
+from kapelle.processors.keys import task_key
 from kapelle.processors.routes import CANCELLATIONS, TASKS
 from kapelle.processors.runs import signalling
 from kapelle.processors.runs.attempts import Attempt
@@ -66,7 +67,7 @@ def give_out(execution: Execution, step: StepPlan, attempt: Attempt, terms: Term
         deadline_at_ms=terms.deadline_ms or run.timeout_at_ms,
         at_ms=execution.now_ms,
     )
-    execution.draft.send(TASKS, f"{execution.key}/{attempt.step_id}", task)
+    execution.draft.send(TASKS, task_key(execution.key, attempt.step_id), task)
 
 
 def take_back(execution: Execution, step_id: str, row: StepRow, action: Action, reason: str) -> None:
@@ -85,7 +86,7 @@ def take_back(execution: Execution, step_id: str, row: StepRow, action: Action, 
             reason=reason[:REASON_CHARS_MAX],
             at_ms=execution.now_ms,
         )
-        execution.draft.send(CANCELLATIONS, f"{execution.key}/{step_id}", cancelled)
+        execution.draft.send(CANCELLATIONS, task_key(execution.key, step_id), cancelled)
 
 
 def timeout_at_ms(execution: Execution, step: StepPlan) -> int | None:

@@ -1,0 +1,114 @@
+"""Whether a record can be what its stream carries: its key, whose record it is, and how large its numbers are.
+
+1. The key has the form that the stream declares.
+2. A value that names its workflow, instance, trigger or signal names the one of its key: else it would be folded by
+   another shard than the one that owns what it names.
+3. Times are between the years 1 and 9999, and numbers have room to be counted on. What is outside could be decided on,
+   and would then be too large for a table, a record or a date.
+
+A record that breaks one of them is unfit, and is treated like one that does not decode. These checks are made for each
+record that is read, so each is compiled into one expression; only an unfit record is looked at a second time.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, Final, get_args, get_origin
+
+import msgspec
+
+from kapelle.processors.keys import INSTANCE_MAX, READS, READS_MOST, SHOWN_CHARS_MAX, KeyForm, KeyUnreadable
+from kapelle.processors.messages import Foreign
+from kapelle.processors.streams import Stream
+
+TIME_MS_MIN: Final = -62_135_596_800_000  # the year 1
+TIME_MS_MAX: Final = 253_402_300_799_999  # the year 9999
+NUMBER_MAX: Final = 2**53 - 1
+
+# Why a value with this key is unfit, in words; None if it is fit.
+Unfit = Callable[[str, Any], str | None]
+
+# The fields that name whose record it is, and the key that they make. The first of which a contract has all counts.
+OWNERS: Final = {
+    KeyForm.WORKFLOW: ((("workflow_id",), "v.workflow_id"),),
+    KeyForm.INSTANCE: (
+        (("workflow_id", "instance_id"), "f'{v.workflow_id}/{v.instance_id}'"),
+        (("workflow_id",), "f'{v.workflow_id}/{key.rpartition(\"/\")[2]}'"),
+    ),
+    KeyForm.TASK: ((("workflow_id", "instance_id", "step_id"), "f'{v.workflow_id}/{v.instance_id}/{v.step_id}'"),),
+    KeyForm.TRIGGER: ((("workflow_id", "trigger_id"), "f'{v.workflow_id}/{v.trigger_id}'"),),
+    KeyForm.SIGNAL: ((("name",), "v.name"),),
+}
+
+
+def checks_of(stream: Stream) -> dict[type[Any], Unfit]:
+    """For each type of a stream what tells whether a record of it is unfit."""
+    return {contract: _check(stream.key, contract) for contract in stream.contracts}
+
+
+def unfit(stream: Stream, key: str, value: Any) -> str | None:
+    """Why a record of a stream is unfit, in words; None if it is fit."""
+    check = checks_of_kept(stream).get(type(value))
+    if check is None:
+        return f"Expected an event of {stream.name}, but found {type(value).__name__}"
+    return check(key, value)
+
+
+@cache
+def checks_of_kept(stream: Stream) -> dict[type[Any], Unfit]:
+    """The same as `checks_of`, made once for each stream."""
+    return checks_of(stream)
+
+
+def _check(form: KeyForm, contract: type[Any]) -> Unfit:
+    if form is KeyForm.ANY or contract is Foreign:
+        return _fit
+    owner, bounds = _owner(form, contract), list(_bounds(contract, "v"))
+    terms = ["reads(key)", *([f"key == {owner}"] if owner else []), *(expression for _, expression in bounds)]
+    source = f"lambda key, v: None if {' and '.join(terms)} else explain(key, v)"
+
+    def explain(key: str, value: Any) -> str | None:
+        if not READS[form](key):
+            return str(KeyUnreadable(form, key))
+        if owner:
+            expected = str(eval(owner, {"key": key, "v": value}))  # noqa: S307 - an expression of `OWNERS`
+            if expected != key:
+                return (
+                    f"Expected the key {expected[:SHOWN_CHARS_MAX]!r}, which {contract.__name__} names, "
+                    f"but found {key[:SHOWN_CHARS_MAX]!r}"
+                )
+        names = [name for name, text in bounds if not eval(text, {"v": value})]  # noqa: S307 - of `_bounds`
+        if not names:
+            return None
+        return f"Expected {', '.join(names)} of {contract.__name__} within bounds, but it is too large or too small"
+
+    made: Unfit = eval(source, {"reads": READS_MOST[form], "explain": explain})  # noqa: S307 - made of names of fields
+    return made
+
+
+def _fit(_: str, __: Any) -> None:
+    """Nothing is asked of it."""
+
+
+def _owner(form: KeyForm, contract: type[Any]) -> str | None:
+    names = {field.name for field in msgspec.structs.fields(contract)}
+    return next((made for fields, made in OWNERS[form] if names.issuperset(fields)), None)
+
+
+def _bounds(contract: type[Any], value: str) -> Iterator[tuple[str, str]]:
+    """The fields that are numbers, and an expression for each that is true if it is within its bounds."""
+    for field in msgspec.structs.fields(contract):
+        at, kinds = f"{value}.{field.name}", (field.type, *get_args(field.type))
+        if int in kinds and get_origin(field.type) is not dict:
+            least, most = _range(field.name)
+            within = f"{least} <= {at} <= {most}"
+            yield field.name, f"({at} is None or {within})" if type(None) in kinds else within
+        for inner in kinds[1:]:
+            if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+                for name, expression in _bounds(inner, "one"):
+                    yield f"{field.name}.{name}", f"all({expression} for one in {at})"
+
+
+def _range(name: str) -> tuple[int, int]:
+    if name.endswith("at_ms"):
+        return TIME_MS_MIN, TIME_MS_MAX
+    return 0, INSTANCE_MAX if name.endswith("instance_id") else NUMBER_MAX
