@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -21,9 +21,11 @@ from kapelle.topology.kafka.topics import Do
 from kapelle.topology.replay.errors import NoHistory
 
 if TYPE_CHECKING:
+    from kapelle.topology.build import Topology
     from kapelle.topology.kafka.config import KafkaSettings
     from kapelle.topology.replay.folding import Folding
     from kapelle.topology.replay.history import History
+    from kapelle.topology.replay.moments import Moment
     from kapelle.topology.tables import RocksStore
 
 TELL_EVERY_S: Final = 2.0
@@ -37,6 +39,10 @@ File = Annotated[
     Path | None, typer.Option("--file", metavar="FILE", dir_okay=False, help="A file of `kapelle replay export`.")
 ]
 
+PassOver = Annotated[
+    bool, typer.Option("--pass-over-unknown", help="Go on without records whose schema is not known anywhere.")
+]
+
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):
     """Where history is: in a file, in a directory, or on Kafka. The first that was given counts."""
@@ -45,6 +51,13 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     data: Path | None = None
     file: Path | None = None
     registry: str | None = None
+    passes_over: bool = False
+
+    def moment(self, text: str, topology: "Topology") -> "Moment":
+        """A moment as it was written."""
+        from kapelle.topology.replay.moments import Moment  # noqa: PLC0415 - slow to import
+
+        return msgspec.structs.replace(Moment.parse(text, topology), passes_over=self.passes_over)
 
     def __str__(self) -> str:
         return str(self.file or self.data or "Kafka")
@@ -129,6 +142,14 @@ def scratch() -> "Iterator[RocksStore]":
             yield store
         finally:
             store.close()
+
+
+def tell_unreadable(shard: str, count: int, first: Sequence[tuple[int, str]]) -> None:
+    """Say which records of a history could not be read."""
+    if count:
+        output.say(f"{shard}: {output.counted(count, 'record')} could not be read and passed over", style="yellow")
+    for offset, reason in first:
+        output.say(f"  offset {offset}: {reason}")
 
 
 class Progress:

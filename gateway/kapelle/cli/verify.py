@@ -13,7 +13,7 @@ from kapelle.cli.dlq import Form
 from kapelle.cli.errors import NotThere, TablesDiffer, UnknownProcessor
 from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.options import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
-from kapelle.cli.replaying import Data, File, Progress, Where, locked, opened_history, scratch
+from kapelle.cli.replaying import Data, File, Progress, Where, locked, opened_history, scratch, tell_unreadable
 from kapelle.cli.schemas import Url
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ def verify(
     with --file the fingerprints that an export was made with.
 
     Ends with code 1 if a row differs, and names the first: processor, partition, table, key, expected and found.
+    Records of the history that are not events of ours, such as those with a key that cannot be read, are listed with
+    their offsets and passed over: no table holds anything of them.
 
     \b
     Examples:
@@ -90,6 +92,8 @@ def verify(
     else:
         shown = [v for v in found if v.events or v.rows or v.differences or v.skipped]
         tables.show(HEADS, [(v.processor, v.partition, v.events, v.rows, _result(v)) for v in shown])
+    for verdict in found:
+        tell_unreadable(f"{verdict.processor}-{verdict.partition}", verdict.unreadable, verdict.unread)
     wrong = [verdict for verdict in found if not verdict.is_right]
     if wrong:
         raise TablesDiffer(_difference(wrong))
@@ -158,7 +162,7 @@ def _stored(
     from kapelle.topology.replay.moments import Moment  # noqa: PLC0415
     from kapelle.topology.replay.verifying import verify_stored  # noqa: PLC0415
 
-    for fold, is_done in folded(history, shards, Moment(), opened.enter_context(scratch())):
+    for fold, is_done in folded(history, shards, Moment(passes_over=True), opened.enter_context(scratch())):
         progress.folding(fold)
         if is_done:
             yield verify_stored(fold, history.store)
@@ -172,7 +176,7 @@ def _exported(
     from kapelle.topology.replay.verifying import verify_fingerprint  # noqa: PLC0415
 
     expected = {(shard.processor, shard.partition): shard.fingerprint for shard in history.about.shards}
-    for fold, is_done in folded(history, shards, Moment(), opened.enter_context(scratch())):
+    for fold, is_done in folded(history, shards, Moment(passes_over=True), opened.enter_context(scratch())):
         progress.folding(fold)
         if is_done and fold.shard in expected:
             yield verify_fingerprint(fold, expected[fold.shard])
@@ -181,7 +185,8 @@ def _exported(
 def _result(verdict: "Verdict") -> str:
     if verdict.skipped:
         return verdict.skipped
-    return "right" if verdict.is_right else f"{output.counted(verdict.differences, 'row')} wrong"
+    unread = f", {output.counted(verdict.unreadable, 'record')} unreadable" if verdict.unreadable else ""
+    return f"{'right' if verdict.is_right else output.counted(verdict.differences, 'row') + ' wrong'}{unread}"
 
 
 def _difference(wrong: "Sequence[Verdict]") -> str:

@@ -1,21 +1,22 @@
 """Folds the log into the database, in a thread of its own: a batch, its offsets, one transaction; then the news."""
 
 import logging
+import sqlite3
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Final
 
 from kapelle.topology.collector import at_rest
 from kapelle.topology.errors import CycleAborted
 from kapelle.topology.journal import Entry, Journal, JournalError, Point
-from kapelle.views.batching import Batch
 from kapelle.views.database import Database, save_offsets
 from kapelle.views.progress import Progress, ends_of
-from kapelle.views.projection import FOLLOWED, project
+from kapelle.views.projection import FOLLOWED
 from kapelle.views.projection.news import ANYTHING
 from kapelle.views.retention import Retention
+from kapelle.views.unreadable import FAULTS, fold_entries, fold_one_by_one
 from kapelle.views.waiting import Noticeboard
 
 BATCH_RECORDS: Final = 20_000  # of what is far behind: a row that many of them touch is written once
@@ -23,6 +24,8 @@ WAIT_S: Final = 0.25
 STOP_S: Final = 10.0
 PROGRESS_S: Final = 5.0
 AGAIN_S: Final = 0.5
+
+Fold = Callable[[sqlite3.Connection, Sequence[Entry]], set[str]]
 
 _log = logging.getLogger("kapelle.views")
 
@@ -93,18 +96,23 @@ class Folding:
 
     def _fold(self, entries: Sequence[Entry], positions: Mapping[Point, int]) -> None:
         self._horizon = positions
-        batch: Batch | None = None
+        news: set[str] = set()
         if entries:
-            with self._database.writing() as connection:
-                batch = Batch(connection)
-                for entry in entries:
-                    project(batch, entry)
-                batch.flush()
-                save_offsets(connection, positions)
+            try:
+                news = self._written(entries, positions, fold_entries)
+            except FAULTS as error:
+                _log.warning("folding a batch again, one record at a time, because one of them failed: %s", error)
+                news = self._written(entries, positions, fold_one_by_one)
         self._positions = positions
         # Who waits has said so before looking: so now it is known whether anybody wants to hear of it.
         if self._board.is_looked_at:
-            self._board.tell({ANYTHING, *(() if batch is None else batch.all_news())})
+            self._board.tell({ANYTHING, *news})
+
+    def _written(self, entries: Sequence[Entry], positions: Mapping[Point, int], fold: Fold) -> set[str]:
+        with self._database.writing() as connection:
+            news = fold(connection, entries)
+            save_offsets(connection, positions)
+        return news
 
     def _run_supervised(self) -> None:
         wait_s = WAIT_S

@@ -6,7 +6,7 @@ from typing import Final
 from kapelle.views.schema_instances import INSTANCE_TABLES
 from kapelle.views.schema_signals import SIGNAL_TABLES
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 
 _ATTEMPT: Final = ("workflow_id", "instance_id", "run_id", "step_id", "iteration", "attempt")
 # The primary keys of the tables that changes are put into.
@@ -23,6 +23,7 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "requests": ("request_id", "stream", "partition", "position"),
     "cancellations": ("token",),
     "refused_reports": ("stream", "partition", "position"),
+    "unreadable": ("stream", "partition", "position"),
     "declared_tags": ("workflow_id", "version", "tag"),
     "signal_names": ("name",),
     "signals": ("name", "sequence"),
@@ -51,6 +52,11 @@ TABLES: Final = (
     # How far each partition is folded: written in the transaction that folds it.
     """CREATE TABLE offsets (
         stream TEXT, partition INTEGER, next INTEGER, PRIMARY KEY (stream, partition)
+    ) WITHOUT ROWID""",
+    # Records of which nothing else in the view tells.
+    """CREATE TABLE unreadable (
+        stream TEXT, partition INTEGER, position INTEGER, key TEXT, reason TEXT, at_ms INTEGER,
+        PRIMARY KEY (stream, partition, position)
     ) WITHOUT ROWID""",
     """CREATE TABLE workflows (
         workflow_id TEXT PRIMARY KEY, name TEXT, owner TEXT,

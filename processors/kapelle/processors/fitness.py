@@ -5,12 +5,13 @@
    another shard than the one that owns what it names.
 3. Times are between the years 1 and 9999, and numbers have room to be counted on. What is outside could be decided on,
    and would then be too large for a table, a record or a date.
+4. What its processor reads in it (`Processor.reads`) can be read.
 
 A record that breaks one of them is unfit, and is treated like one that does not decode. These checks are made for each
 record that is read, so each is compiled into one expression; only an unfit record is looked at a second time.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, Final, get_args, get_origin
 
@@ -18,11 +19,13 @@ import msgspec
 
 from kapelle.processors.keys import INSTANCE_MAX, READS, READS_MOST, SHOWN_CHARS_MAX, KeyForm, KeyUnreadable
 from kapelle.processors.messages import Foreign
-from kapelle.processors.streams import Stream
+from kapelle.processors.processor import Read
+from kapelle.processors.moments import TIME_MS_MAX, TIME_MS_MIN
+from kapelle.processors.streams import Keep, Stream
 
-TIME_MS_MIN: Final = -62_135_596_800_000  # the year 1
-TIME_MS_MAX: Final = 253_402_300_799_999  # the year 9999
 NUMBER_MAX: Final = 2**53 - 1
+ASKED_MAX: Final = 2**52  # of a command: what comes of it may be counted on, and is then still an event that can be read
+NO_READERS: Final[Mapping[type[Any], Read[Any]]] = {}
 
 # Why a value with this key is unfit, in words; None if it is fit.
 Unfit = Callable[[str, Any], str | None]
@@ -40,9 +43,25 @@ OWNERS: Final = {
 }
 
 
-def checks_of(stream: Stream) -> dict[type[Any], Unfit]:
+def checks_of(stream: Stream, readers: Mapping[type[Any], Read[Any]] = NO_READERS) -> dict[type[Any], Unfit]:
     """For each type of a stream what tells whether a record of it is unfit."""
-    return {contract: _check(stream.key, contract) for contract in stream.contracts}
+    most = NUMBER_MAX if stream.keep is Keep.FOR_EVER else ASKED_MAX
+    found = {contract: _check(stream.key, contract, most) for contract in stream.contracts}
+    return found | {contract: _reading(found[contract], readers[contract]) for contract in found if contract in readers}
+
+
+def _reading(check: Unfit, read: Read[Any]) -> Unfit:
+    def check_and_read(key: str, value: Any) -> str | None:
+        reason = check(key, value)
+        if reason is not None:
+            return reason
+        try:
+            read(value)
+        except Exception as error:  # noqa: BLE001 - all that it does is read, so whatever it raises is about the record
+            return f"Expected a {type(value).__name__} that can be read, but {type(error).__name__}: {error}"
+        return None
+
+    return check_and_read
 
 
 def unfit(stream: Stream, key: str, value: Any) -> str | None:
@@ -59,10 +78,10 @@ def checks_of_kept(stream: Stream) -> dict[type[Any], Unfit]:
     return checks_of(stream)
 
 
-def _check(form: KeyForm, contract: type[Any]) -> Unfit:
+def _check(form: KeyForm, contract: type[Any], most: int) -> Unfit:
     if form is KeyForm.ANY or contract is Foreign:
         return _fit
-    owner, bounds = _owner(form, contract), list(_bounds(contract, "v"))
+    owner, bounds = _owner(form, contract), list(_bounds(contract, "v", most))
     terms = ["reads(key)", *([f"key == {owner}"] if owner else []), *(expression for _, expression in bounds)]
     source = f"lambda key, v: None if {' and '.join(terms)} else explain(key, v)"
 
@@ -94,21 +113,21 @@ def _owner(form: KeyForm, contract: type[Any]) -> str | None:
     return next((made for fields, made in OWNERS[form] if names.issuperset(fields)), None)
 
 
-def _bounds(contract: type[Any], value: str) -> Iterator[tuple[str, str]]:
+def _bounds(contract: type[Any], value: str, number_max: int) -> Iterator[tuple[str, str]]:
     """The fields that are numbers, and an expression for each that is true if it is within its bounds."""
     for field in msgspec.structs.fields(contract):
         at, kinds = f"{value}.{field.name}", (field.type, *get_args(field.type))
         if int in kinds and get_origin(field.type) is not dict:
-            least, most = _range(field.name)
+            least, most = _range(field.name, number_max)
             within = f"{least} <= {at} <= {most}"
             yield field.name, f"({at} is None or {within})" if type(None) in kinds else within
         for inner in kinds[1:]:
             if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
-                for name, expression in _bounds(inner, "one"):
+                for name, expression in _bounds(inner, "one", number_max):
                     yield f"{field.name}.{name}", f"all({expression} for one in {at})"
 
 
-def _range(name: str) -> tuple[int, int]:
+def _range(name: str, number_max: int) -> tuple[int, int]:
     if name.endswith("at_ms"):
         return TIME_MS_MIN, TIME_MS_MAX
-    return 0, INSTANCE_MAX if name.endswith("instance_id") else NUMBER_MAX
+    return 0, INSTANCE_MAX if name.endswith("instance_id") else number_max

@@ -32,6 +32,7 @@ V = TypeVar("V")
 
 Decide = Callable[[Message[V], S, int], Iterable[Effect]]
 Apply = Callable[[Message[V], S], None]
+Read = Callable[[V], object]
 
 
 class Processor(Generic[S]):
@@ -47,6 +48,7 @@ class Processor(Generic[S]):
         self.outputs = tuple(outputs)
         self.deciders: dict[type[Any], Decide[Any, S]] = {}
         self.appliers: dict[type[Any], Apply[Any, S]] = {}
+        self.readers: dict[type[Any], Read[Any]] = {}
         self.ignored: set[type[Any]] = set()
         self.is_patient = False  # nobody inside waits for it: its records may be folded in a few large turns
 
@@ -67,6 +69,20 @@ class Processor(Generic[S]):
             self._refuse_second(self.appliers, contract, "apply")
             self.appliers[contract] = apply
             return apply
+
+        return register
+
+    def reads(self, contract: type[V]) -> Callable[[Read[V]], Read[V]]:
+        """Register what reads the documents within messages of this type, such as JSON, before they are decided on.
+
+        If it raises, the record is unfit: a dead letter. Commands that are delivered within a cycle are not read: a
+        processor has just written them.
+        """
+
+        def register(read: Read[V]) -> Read[V]:
+            self._refuse_second(self.readers, contract, "reader")
+            self.readers[contract] = read
+            return read
 
         return register
 

@@ -11,10 +11,8 @@ Each stream says what its keys look like: `keys` has the forms, and `fitness` wh
 
 from typing import Final
 
+from kapelle.processors import keys
 from kapelle.processors.keys import KeyForm
-from kapelle.processors.keys import ids_of as ids_of
-from kapelle.processors.keys import run_key as run_key
-from kapelle.processors.keys import trigger_key as trigger_key
 from kapelle.processors.messages import Foreign
 from kapelle.processors.streams import Keep, Stream
 from kapelle.schemas import contracts as c
@@ -144,3 +142,6 @@ TRIGGER_EVENTS: Final = Stream(
     Keep.FOR_EVER,
     key=KeyForm.TRIGGER,
 )
+
+# How the keys of these streams are made, and taken apart again.
+trigger_key, run_key, ids_of = keys.trigger_key, keys.run_key, keys.ids_of

@@ -24,9 +24,9 @@ class Input:
 
     __slots__ = ("barrier", "checks", "next", "place", "reached", "sent", "takes_foreign")
 
-    def __init__(self, place: Place, stream: Stream) -> None:
+    def __init__(self, place: Place, stream: Stream, processor: Processor[Any]) -> None:
         self.place = place
-        self.checks = checks_of(stream)
+        self.checks = checks_of(stream, processor.readers)
         self.takes_foreign = Foreign in stream.contracts
         self.next = 0
         self.reached = 0
@@ -72,7 +72,7 @@ class Shard:
         self.processor = processor
         self.partition = partition
         self.state = ShardState(processor, partition, store)
-        self.inputs = {topology.topic(s): Input(Place(topology.topic(s), partition), s) for s in processor.inputs}
+        self.inputs = {topology.topic(s): Input(Place(topology.topic(s), partition), s, processor) for s in processor.inputs}
         self.changelog = Place(topology.changelog(processor.name), partition)
         self.events = Place(topology.topic(processor.events), partition)
         self.active = False

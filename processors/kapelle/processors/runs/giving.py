@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from kapelle.processors.keys import task_key
 from kapelle.processors.params import BadNumber, Evaluated, duration_ms
 from kapelle.processors.params.durations import DURATION_MS_MAX
-from kapelle.processors.keys import task_key
 from kapelle.processors.routes import CANCELLATIONS, TASKS
 from kapelle.processors.runs import signalling
 from kapelle.processors.runs.attempts import Attempt

@@ -13,6 +13,7 @@ from typing import Final
 
 from kapelle.processors.effects import Effect, Emit, Send, SetAside
 from kapelle.processors.messages import Message
+from kapelle.processors.moments import TIME_MS_MIN
 from kapelle.processors.routes import RUN_INTERNAL, SIGNAL_INTERNAL, TRIGGER_COMMANDS, run_key, trigger_key
 from kapelle.processors.signals.applying import NEW, step_subscription, trigger_subscription
 from kapelle.processors.signals.bounds import unfit
@@ -43,7 +44,7 @@ def announce(message: Message[c.AnnounceSignal], state: Signals, now_ms: int) ->
         yield Emit(c.SignalDuplicated(said.name, said.signal_id, first, said.source, now_ms))
         return
     name = state.names.get((said.name,)) or NEW
-    if name.sequence and happened_ms < (floor := floor_ms(name, bucket)):
+    if name.sequence and happened_ms < (floor := max(floor_ms(name, bucket), TIME_MS_MIN)):
         yield Emit(c.SignalTooLate(said.name, said.signal_id, happened_ms, floor, said.source, now_ms))
         return
     sequence = name.sequence + 1

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from kapelle.processors.effects import Effect, Emit, Send
+from kapelle.processors.effects import Effect, Emit, Send, SetAside
 from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.routes import SIGNAL_INTERNAL, TRIGGER_COMMANDS, WORKFLOW_INTERNAL
 from kapelle.processors.signals.matching import conditions_json
@@ -82,6 +82,9 @@ def offer_signal(message: Message[c.OfferSignal], state: Triggers, now_ms: int) 
     if row is None or not row.is_armed or row.generation != offer.generation:
         return  # it was disarmed while the offer was on its way
     trigger = trigger_of(row.definition)
+    if offer.name not in trigger.names:
+        yield SetAside(f"Expected a signal that the trigger takes, but found {offer.name!r:.80}")
+        return
     value = join_value(trigger, offer)
     if value is None:
         keys = ", ".join(trigger.names[offer.name].join_keys)

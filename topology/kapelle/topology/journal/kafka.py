@@ -25,7 +25,7 @@ from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.errors import BrokerRefused
 from kapelle.topology.journal.errors import JournalUnavailable
 from kapelle.topology.journal.journal import Entry, Mode, Point, Position, pending
-from kapelle.topology.journal.reading import Decoder, key_text
+from kapelle.topology.journal.reading import Decoder, Raw
 from kapelle.topology.kafka.admin import Admin
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.schemas import SchemaTopic
@@ -165,7 +165,7 @@ class KafkaFollower:
         self._closed = threading.Event()
         self._busy = threading.Lock()
         self._decoder = Decoder(Codec(topology.catalog(), record_bytes_max=settings.wire_bytes_max), schemas.read)
-        self._streams = {topology.topic(stream): stream.name for stream in streams}
+        self._streams = {topology.topic(stream): stream for stream in streams}
         # By topic, for each partition the offset that comes next.
         self._next = {
             topology.topic(stream): [starts.get((stream.name, n), 0) for n in range(topology.partitions(stream))]
@@ -181,7 +181,7 @@ class KafkaFollower:
     @property
     def positions(self) -> Mapping[Point, int]:
         return {
-            (self._streams[topic], number): offset
+            (self._streams[topic].name, number): offset
             for topic, offsets in self._next.items()
             for number, offset in enumerate(offsets)
         }
@@ -236,7 +236,7 @@ class KafkaFollower:
 class Taken(Sequence[Entry]):
     """Records that were taken. Each is decoded when it is looked at: thousands of values at once would take longer."""
 
-    def __init__(self, records: Sequence[Message], streams: Mapping[str, str], decoder: Decoder) -> None:
+    def __init__(self, records: Sequence[Message], streams: Mapping[str, Stream], decoder: Decoder) -> None:
         self._records = records
         self._streams = streams
         self._decoder = decoder
@@ -256,8 +256,7 @@ class Taken(Sequence[Entry]):
         return next(iter(Taken([self._records[at]], self._streams, self._decoder)))
 
     def __iter__(self) -> Iterator[Entry]:
-        streams, value_of = self._streams, self._decoder.value
+        streams, entry_of = self._streams, self._decoder.entry
         for message in self._records:
-            stream, partition, offset = streams[message.topic() or ""], message.partition() or 0, message.offset() or 0
-            value = value_of(message.value(), stream, partition, offset)
-            yield Entry(stream, partition, offset, key_text(message.key()), value, message.timestamp()[1])
+            raw = Raw(message.offset() or 0, message.key(), message.value(), message.timestamp()[1])
+            yield entry_of(streams[message.topic() or ""], message.partition() or 0, raw)
