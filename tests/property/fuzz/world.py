@@ -3,11 +3,12 @@
 import json
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 from kapelle.processors.routes import RUN_COMMANDS, TASKS
 from kapelle.processors.streams import Keep, Stream
-from kapelle.schemas import Codec
+from kapelle.schemas import Codec, SchemaError
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import DeadLetter, Report, Stage
 from kapelle.testing.engine import Engine
@@ -107,6 +108,15 @@ class World(Engine):
         except UnicodeDecodeError:
             partition = self.chance.randrange(PARTITIONS)
         self.runtime.publish_at(Place(self.topology.topic(stream), partition), (key, value, headers))
+
+    def history(self, stream: Stream, partition: int) -> Iterator[tuple[str, Any]]:
+        """What can be read of one partition of a stream."""
+        at = 0
+        while records := self.runtime.read(stream, partition, at, 1_000):
+            for record in records:
+                with suppress(SchemaError, UnicodeDecodeError):
+                    yield (record.key or b"").decode(), self._codec.decode(record.value or b"")
+            at = records[-1].offset + 1
 
     def feed(self, streams: list[Stream], count: int) -> None:
         """Publish so many records and fold them, with some time going by."""
