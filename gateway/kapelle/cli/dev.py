@@ -16,12 +16,13 @@ from kapelle.cli import output
 from kapelle.cli.errors import DataInUse, NotAWorker
 from kapelle.cli.loading_worker import load_workers
 from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
-from kapelle.cli.processors import LogFormatOption, LogLevelOption
+from kapelle.cli.processors import LogFormatOption, LogLevelOption, OnBugOption, SetAside
 from kapelle.cli.server import TOKEN_VARIABLE, token
 from kapelle.cli.serving import HooksFile, Host, Port, TokensFile, api_settings, reloading, serving_api
+from kapelle.cli.setting_aside import records_at
 from kapelle.cli.stopping import Stopping, stopping
 from kapelle.cli.worker import CONCURRENCY, Concurrency, HttpAllow, http_transport, serve_http, served
-from kapelle.topology.settings import MemberSettings
+from kapelle.topology.settings import MemberSettings, OnBug, RecordAt
 
 if TYPE_CHECKING:
     from kapelle.api import ApiSettings
@@ -47,6 +48,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     tokens: Path | None
     hooks: Path | None
     registry: bool = False
+    on_bug: OnBug = OnBug.STOP
+    set_aside: frozenset[RecordAt] = frozenset()
 
 
 def dev(
@@ -68,6 +71,8 @@ def dev(
     registry: Annotated[
         bool, typer.Option("--registry", help="Run a schema registry too, and write public records by its ids.")
     ] = False,
+    on_bug: OnBugOption = OnBug.STOP,
+    set_aside: SetAside = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the API's page in a browser.")] = False,
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.WARNING,
@@ -94,6 +99,8 @@ def dev(
         tokens=tokens,
         hooks=hooks,
         registry=registry,
+        on_bug=on_bug,
+        set_aside=records_at(set_aside),
     )
     with (
         logged_to_stderr(log_format, log_level),
@@ -150,14 +157,15 @@ def _written(opened: ExitStack, topology: "Topology", wanted: Wanted) -> "Embedd
     from kapelle.registry import PublicSchemas, RegistryClient, RegistryServer  # noqa: PLC0415 - slow to import
     from kapelle.topology.embedded import EmbeddedSettings  # noqa: PLC0415
 
+    member = MemberSettings(on_bug=wanted.on_bug, set_aside=wanted.set_aside)
     if not wanted.registry:
-        return EmbeddedSettings()
+        return EmbeddedSettings(member=member)
     server = opened.enter_context(RegistryServer())
     output.say(f"schema registry at {server.url}")
     schemas = PublicSchemas(topology)
     with RegistryClient(server.url) as client:
         schemas.apply(client)
-        return EmbeddedSettings(member=MemberSettings(framing=schemas.framing(client)))
+        return EmbeddedSettings(member=msgspec.structs.replace(member, framing=schemas.framing(client)))
 
 
 def _steps(wanted: Wanted, settings: "ApiSettings") -> "Worker | None":

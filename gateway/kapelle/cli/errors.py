@@ -16,6 +16,7 @@
     │   ├── BadClientSetting     librdkafka does not take a setting
     │   ├── BadFile              a file that cannot be read, or not as what its name says
     │   ├── BadParam             --param is not NAME=VALUE
+    │   ├── BadRecord            --set-aside is not TOPIC-PARTITION@OFFSET
     │   ├── NotAWorker           what is named as a worker is something else, or has no steps
     │   └── WrongServer          the URL is none, or what answers there is not Kapelle; tokens that cannot be used
     ├── 3 not found
@@ -100,6 +101,18 @@ class BadParam(CommandError):
     """A parameter that is not NAME=VALUE."""
 
     code = ExitCode.USAGE
+
+
+class BadRecord(CommandError):
+    """A record that is not TOPIC-PARTITION@OFFSET."""
+
+    code = ExitCode.USAGE
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            f"Expected a record such as kapelle.runs.commands-3@1234 for --set-aside, but found {found[:80]!r}"
+        )
+        self.found = found
 
 
 class NotAWorker(CommandError):

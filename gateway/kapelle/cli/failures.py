@@ -91,9 +91,10 @@ def kafka_error(error: BaseException) -> KafkaError | None:
 def paragraph(error: Exception) -> str:
     """What to tell the operator."""
     if isinstance(error, HandlerFailed):
+        one = f"with --set-aside {error.record} to put this record aside, or " if error.record else ""
         return (
             f"{error}{line_of(error.__cause__)}. Nothing of that cycle was committed: mend the processor and start it "
-            "again, or start it with --on-bug dead-letter to put such records aside"
+            f"again, or start it {one}with --on-bug dead-letter to put all such records aside"
         )
     if isinstance(error, SPEAKING):
         return str(error)

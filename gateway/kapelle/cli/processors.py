@@ -17,6 +17,7 @@ from kapelle.cli.options import TIMEOUT_S, App, Config, Extra, Partitions, Prefi
 from kapelle.cli.reach import reaching
 from kapelle.cli.reporting import Reporter
 from kapelle.cli.schemas import Url, framing
+from kapelle.cli.setting_aside import records_at
 from kapelle.cli.stopping import Stopping, stopping
 from kapelle.cli.topics import planned, wrong
 from kapelle.topology.build import Topology
@@ -57,6 +58,14 @@ ProtocolOption = Annotated[
 ]
 OnBugOption = Annotated[
     OnBug, typer.Option("--on-bug", help="When a processor's own code raises: stop, or put the record aside.")
+]
+SetAside = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set-aside",
+        metavar="TOPIC-PARTITION@OFFSET",
+        help="Make a dead letter of this record, whatever it says. Again for more.",
+    ),
 ]
 SameCycle = Annotated[
     bool, typer.Option("--same-cycle/--no-same-cycle", help="Deliver commands within the cycle where that is safe.")
@@ -113,6 +122,7 @@ def run(
     transaction_timeout_ms: TransactionTimeout = TRANSACTION_TIMEOUT_MS,
     statistics_ms: Statistics = STATISTICS_MS,
     on_bug: OnBugOption = OnBug.STOP,
+    set_aside: SetAside = None,
     same_cycle: SameCycle = True,
     registry: Url = None,
     metrics_port: MetricsPort = None,
@@ -156,7 +166,9 @@ def run(
     _check_hosted(topology, hosted, app)
     limits = Limits(patience_ms=PATIENCE_MS)
     written = framing(topology, registry)
-    settings = MemberSettings(on_bug=on_bug, same_cycle=same_cycle, limits=limits, framing=written)
+    settings = MemberSettings(
+        on_bug=on_bug, set_aside=records_at(set_aside), same_cycle=same_cycle, limits=limits, framing=written
+    )
     with logged_to_stderr(log_format, log_level), stopping() as heard, serving(metrics_port) as server, reaching(kafka):
         _log.info("starting", extra={"fields": _started(topology, kafka, hosted, state_dir)})
         with mending(target):

@@ -19,12 +19,14 @@ import msgspec
 
 from kapelle.processors.keys import INSTANCE_MAX, READS, READS_MOST, SHOWN_CHARS_MAX, KeyForm, KeyUnreadable
 from kapelle.processors.messages import Foreign
-from kapelle.processors.processor import Read
 from kapelle.processors.moments import TIME_MS_MAX, TIME_MS_MIN
+from kapelle.processors.processor import Read
 from kapelle.processors.streams import Keep, Stream
 
 NUMBER_MAX: Final = 2**53 - 1
-ASKED_MAX: Final = 2**52  # of a command: what comes of it may be counted on, and is then still an event that can be read
+ASKED_MAX: Final = (
+    2**52
+)  # of a command: what comes of it may be counted on, and is then still an event that can be read
 NO_READERS: Final[Mapping[type[Any], Read[Any]]] = {}
 
 # Why a value with this key is unfit, in words; None if it is fit.
@@ -115,7 +117,10 @@ def _owner(form: KeyForm, contract: type[Any]) -> str | None:
 
 def _bounds(contract: type[Any], value: str, number_max: int) -> Iterator[tuple[str, str]]:
     """The fields that are numbers, and an expression for each that is true if it is within its bounds."""
+    names = {field.name for field in msgspec.structs.fields(contract)}
     for field in msgspec.structs.fields(contract):
+        if field.name.endswith("instance_id") and "request_id" in names and number_max == ASKED_MAX:
+            continue  # whoever asked gets an answer: it is for the decision to refuse it
         at, kinds = f"{value}.{field.name}", (field.type, *get_args(field.type))
         if int in kinds and get_origin(field.type) is not dict:
             least, most = _range(field.name, number_max)

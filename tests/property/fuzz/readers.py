@@ -69,6 +69,6 @@ def replayed(world: World) -> int:
         try:
             for fold, is_done in folded(history, [shard], Moment(passes_over=True), MemoryStore()):
                 count += fold.unreadable.count if is_done else 0
-        except ApplyFailedAgain as error:  # a stranger's event that can be read, for something that is not there
-            assert f"{error.place}" in str(error)
+        except ApplyFailedAgain:  # a stranger's event that can be read, for something that is not there: it is named
+            count += 1
     return count

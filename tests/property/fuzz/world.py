@@ -46,7 +46,7 @@ class World(Engine):
     """An engine with two workflows, some runs, and a seed."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)  # noqa: S311 - it must be repeatable
+        self.chance = random.Random(seed)
         super().__init__(partitions=PARTITIONS, same_cycle=self.chance.random() < 0.7)
         # What a processor's own code raises is put aside here, so that one failing test names all that it found.
         self.runtime.member._fold.on_bug = OnBug.DEAD_LETTER
@@ -131,7 +131,9 @@ class World(Engine):
 
     def bugs(self) -> list[str]:
         """The letters about anything but a record that cannot be read: each is a defect."""
-        return sorted({f"{one.processor} {one.stage} {one.reason}" for one in self.letters() if one.stage is not Stage.DECODE})
+        return sorted(
+            {f"{one.processor} {one.stage} {one.reason}" for one in self.letters() if one.stage is not Stage.DECODE}
+        )
 
     def letters(self) -> Iterator[DeadLetter]:
         """All dead letters."""
@@ -151,7 +153,11 @@ class World(Engine):
         live = self.runtime.member.shards
         history = StoredHistory(self.topology, self.runtime.log)
         folds = folded(history, list(live), Moment(passes_over=True), MemoryStore())
-        done = [fold for fold, is_done in folds if is_done and fold.state.fingerprint() != live[fold.shard].state.fingerprint()]
+        done = [
+            fold
+            for fold, is_done in folds
+            if is_done and fold.state.fingerprint() != live[fold.shard].state.fingerprint()
+        ]
         return [f"the tables of {fold.shard} are not the fold of their history" for fold in done]
 
     def works(self) -> bool:

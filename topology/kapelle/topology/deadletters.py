@@ -1,5 +1,7 @@
 """Records put aside: what they were, where they stood, at which stage they failed and why."""
 
+import re
+
 import msgspec
 
 from kapelle.schemas.contracts import DeadLetter, Header, Stage
@@ -9,6 +11,9 @@ NOWHERE = -1  # the offset of a command that was never written to its topic
 REASON_CHARS_MAX = 4_000
 HEADER_BYTES_MAX = 32 * 1024
 LETTER_BYTES_MAX = 64 * 1024  # what a letter says besides the record's key and value
+
+# The id of a record, or of what came of it in its cascade.
+_ID = re.compile(r"(?:[^/]+/)?(?P<topic>[^/]+)-(?P<partition>[0-9]+)-(?P<offset>[0-9]+)(?:#[0-9]+)*")
 
 
 class Coordinates(msgspec.Struct, frozen=True):
@@ -24,6 +29,12 @@ class Coordinates(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, place: Place, record: Record) -> "Coordinates":
         return cls(place, record.offset, f"{place}-{record.offset}", record.key, record.value, record.headers or ())
+
+
+def origin_of(message_id: str) -> str | None:
+    """The record that a message came from, as operators name it (`kapelle.runs.commands-3@1234`); None for a timer."""
+    found = _ID.fullmatch(message_id)
+    return None if found is None else f"{found['topic']}-{found['partition']}@{found['offset']}"
 
 
 def letter_bytes_max(record_bytes_max: int) -> int:

@@ -21,7 +21,7 @@ from kapelle.schemas.errors import SchemaError, UnknownFingerprint
 from kapelle.schemas.headers import trace_of
 from kapelle.schemas.schema_topic import learn_record
 from kapelle.topology.build import Topology, partition_of
-from kapelle.topology.deadletters import NOWHERE, Coordinates, dead_letter, letter_bytes_max
+from kapelle.topology.deadletters import NOWHERE, Coordinates, dead_letter, letter_bytes_max, origin_of
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import (
     ApplyFailed,
@@ -35,8 +35,8 @@ from kapelle.topology.errors import (
 )
 from kapelle.topology.log import KEY_BYTES_MAX, Headers, Log, Out, Place, Record
 from kapelle.topology.metrics import Counters
-from kapelle.topology.settings import OnBug
-from kapelle.topology.shard import Forms, Shard
+from kapelle.topology.settings import OnBug, RecordAt
+from kapelle.topology.shard import Forms, Input, Shard
 from kapelle.topology.tables import RowCorrupt, RowVersionUnknown, StoreError
 
 TRACE_BYTES_MAX = 512
@@ -79,6 +79,7 @@ class Fold:
         self._ignored = {p.name: codec.heads(p.ignored) for p in topology.processors.values()}
         self._encoded_last: tuple[Any, bytes] = None, b""  # an event may be sent on as it is: contracts never change
         self.on_bug = OnBug.STOP
+        self.set_aside: frozenset[RecordAt] = frozenset()
         self.queue: deque[Entry] = deque()
         self.outs: list[Out] = []  # made, not yet sent
         self.touched: set[Shard] = set()
@@ -96,12 +97,16 @@ class Fold:
         prefix = f"{place.topic}-{place.partition}-"
         ignored, head_bytes = self._ignored[shard.processor.name], self._codec.head_bytes
         self.touched.add(shard)
+        named = {one.offset for one in self.set_aside if one.topic == place.topic and one.partition == place.partition}
         for record in records:
             offset = record.offset
             if offset < source.next:
                 self._counters.repeats += 1
                 continue
             source.next = offset + 1
+            if offset in named:
+                self._undecodable(shard, (place, record), FoldError("The operator has set this record aside"))
+                continue
             key, data, headers = record.key, record.value, record.headers
             if takes_foreign:
                 if data is None or not data.startswith(FRAMINGS):
@@ -128,16 +133,9 @@ class Fold:
             except UnicodeDecodeError:
                 self._undecodable(shard, (place, record), FoldError(f"Expected a UTF-8 key, but found {key[:64]!r}"))
                 continue
-            if len(key) > KEY_BYTES_MAX:
-                self._undecodable(shard, (place, record), KeyTooLarge(len(key)))
-                continue
             check = checks.get(type(value))
-            if check is None:
-                wrong = UnexpectedType(place.topic, type(value).__name__, sorted(t.__name__ for t in checks))
-                self._undecodable(shard, (place, record), wrong)
-                continue
-            if (unfit := check(text, value)) is not None:
-                self._undecodable(shard, (place, record), UnfitRecord(unfit))
+            if check is None or len(key) > KEY_BYTES_MAX or check(text, value) is not None:
+                self._undecodable(shard, (place, record), _wrong(source, key, value))
                 continue
             trace = _trace(headers) if headers else None
             fold(shard, Message(text, value, f"{prefix}{offset}", trace, headers or ()), None, (place, record))
@@ -301,7 +299,8 @@ class Fold:
     def _apply_failed(self, shard: Shard, message: Message[Any], event: Message[Any], error: Exception) -> None:
         if isinstance(error, NOT_THE_PROCESSORS):
             raise error
-        failed = HandlerFailed(shard.processor.name, f"apply of {type(event.value).__name__}", error)
+        what = f"apply of {type(event.value).__name__}"
+        failed = HandlerFailed(shard.processor.name, what, error, record=origin_of(message.id))
         if self.on_bug is OnBug.STOP:
             raise failed from error
         # The tables may be half written. Give the cycle up, and put this message aside when it comes again.
@@ -318,7 +317,7 @@ class Fold:
             raise error
         if self.on_bug is OnBug.STOP:
             what = f"{stage.lower()} on {type(message.value).__name__} {message.id}"
-            raise HandlerFailed(shard.processor.name, what, error) from error
+            raise HandlerFailed(shard.processor.name, what, error, record=origin_of(message.id)) from error
         self._give_up(shard, message, source, failure)
 
     def _give_up(self, shard: Shard, message: Message[Any], source: Source, failure: tuple[Stage, Exception]) -> None:
@@ -365,6 +364,16 @@ class Fold:
         key = at.key if at.key is not None and len(at.key) <= KEY_BYTES_MAX else b""
         self.outs.append((place, key, self._letters.encode(letter), headers))
         self._counters.put_aside(shard.processor.name)
+
+
+def _wrong(source: Input, key: bytes, value: Any) -> FoldError:
+    """What is wrong with a record that decodes."""
+    if len(key) > KEY_BYTES_MAX:
+        return KeyTooLarge(len(key))
+    check = source.checks.get(type(value))
+    if check is None:
+        return UnexpectedType(source.place.topic, type(value).__name__, sorted(t.__name__ for t in source.checks))
+    return UnfitRecord(check(key.decode(), value))
 
 
 def _lean(name: str, trace: str | None) -> Headers:

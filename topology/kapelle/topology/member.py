@@ -91,7 +91,7 @@ class Member:
         codec = Codec(topology.catalog(), self.settings.framing, record_bytes_max=self.limits.record_bytes_max)
         self.delivery = Delivery(topology, self.limits, enabled=self.settings.same_cycle)
         self._fold = Fold(topology, codec, log=log, delivery=self.delivery, counters=self.counters)
-        self._fold.on_bug = self.settings.on_bug
+        self._fold.on_bug, self._fold.set_aside = self.settings.on_bug, self.settings.set_aside
         self._restorer = Restorer(log, store, limits=self.limits, counters=self.counters, crash=crash)
 
     def join(self) -> None:

@@ -37,11 +37,20 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     apply_failures_max: int = 5  # aborted cycles in a row that end in a stop, whatever the policy
 
 
+class RecordAt(msgspec.Struct, frozen=True):
+    """A record that the operator names, to be put aside undecided."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
 class MemberSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How a member behaves."""
 
     instance: str = "kapelle-0"
     on_bug: OnBug = OnBug.STOP
+    set_aside: frozenset[RecordAt] = frozenset()  # records that become dead letters, whatever they say
     same_cycle: bool = True
     limits: Limits = Limits()
     framing: Framing | None = None  # how values are written; with a registry, public ones by the ids of their schemas

@@ -72,7 +72,9 @@ class Shard:
         self.processor = processor
         self.partition = partition
         self.state = ShardState(processor, partition, store)
-        self.inputs = {topology.topic(s): Input(Place(topology.topic(s), partition), s, processor) for s in processor.inputs}
+        self.inputs = {
+            topology.topic(s): Input(Place(topology.topic(s), partition), s, processor) for s in processor.inputs
+        }
         self.changelog = Place(topology.changelog(processor.name), partition)
         self.events = Place(topology.topic(processor.events), partition)
         self.active = False

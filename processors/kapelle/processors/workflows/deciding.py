@@ -12,6 +12,7 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contract import Contract
 
 CHARS_MAX: Final = {"request_id": 256, "author": 256, "reason": 16_384}
+INSTANCES: Final = ("instance_id", "after_instance_id", "upto_instance_id")
 V = TypeVar("V", bound=Contract)
 Decision = Callable[[V, WorkflowDraft, int], None]
 
@@ -44,13 +45,17 @@ def decides(contract: type[V]) -> Callable[[Decision[V]], Decision[V]]:
 
 
 def _check_texts(command: Contract) -> None:
-    """Refuse ids and reasons that are too long to be keys, or to be repeated in a hundred events."""
+    """Refuse ids and reasons that are too long to be keys, or to be repeated in a hundred events; negative numbers."""
     if isinstance(command, c.RecordRunEnd):
         return  # an end is true, however it is told
     for name, chars_max in CHARS_MAX.items():
         found = len(getattr(command, name, ""))
         if found > chars_max:
             raise invalid(f"Expected {name} of at most {chars_max:,} characters, but found {found:,}")
+    for name in INSTANCES:
+        number = getattr(command, name, None)
+        if number is not None and number < 0:
+            raise invalid(f"Expected {name} of at least 0, but found {number}")
 
 
 def is_repeated(command: Requested, draft: WorkflowDraft, now_ms: int) -> bool:

@@ -61,8 +61,8 @@ class HistoryUnreadable(ReplayError):
     def __init__(self, place: Place, offset: int, reason: str) -> None:
         super().__init__(
             f"Expected an event at offset {offset} of {place}, but it cannot be read: {reason}. If another release or "
-            "a registry wrote it, replay with that release, or with --registry; if it is not an event, go on without it "
-            "with --pass-over-unknown"
+            "a registry wrote it, replay with that release, or with --registry; if it is not an event, go on without "
+            "it with --pass-over-unknown"
         )
         self.place = place
         self.offset = offset
