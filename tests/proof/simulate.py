@@ -25,7 +25,8 @@ def simulate(seed: int, *, member: type[Member] = Member, records: int = 12, tur
         seen = seen_by_readers(schedule, ALL)
         members = [p.member for p in schedule.processes if p.member]
         shards = [(s.processor, s.partition, s.state) for m in members for s in m.shards.values()]
-        return violations(published, seen) + table_violations(shards, seen)
+        garbage = schedule.garbage.violations(schedule.codec)
+        return violations(published, seen) + table_violations(shards, seen) + garbage
     finally:
         schedule.close()
 
@@ -37,6 +38,8 @@ def seen_by_readers(schedule: Schedule, topology: Topology) -> dict[str, dict[in
         for partition in range(topology.partitions(stream)):
             entries = schedule.cluster.committed_entries(Place(topology.topic(stream), partition))
             seen[name][partition] = [
-                ((e.key or b"").decode(), schedule.codec.decode(e.value or b"")) for _, e in entries
+                ((e.key or b"").decode(), schedule.codec.decode(e.value or b""))
+                for offset, e in entries
+                if (Place(topology.topic(stream), partition), offset) not in schedule.garbage.published
             ]
     return seen

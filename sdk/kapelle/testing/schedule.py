@@ -2,8 +2,9 @@
 
 Each seed is one history. At every turn it chooses what happens next: a member does a step, records are published,
 a member dies (anywhere, or at a named moment of its cycle), is thrown out while it is in the middle of a cycle and
-learns of it too late, loses its disk or finds an old one, gets no answer to a commit, sees records twice. Then the
-faults end, everyone is started again, and what was begun must come to its end. The same seed gives the same history.
+learns of it too late, loses its disk or finds an old one, gets no answer to a commit, sees records twice, or such that
+cannot be read. Then the faults end, everyone is started again, and what was begun must come to its end. The same seed
+gives the same history.
 """
 
 import random
@@ -12,6 +13,7 @@ from typing import Any
 
 from kapelle.schemas import Codec
 from kapelle.testing.cluster import Cluster, Outcome
+from kapelle.testing.garbage import Garbage
 from kapelle.testing.simulated_log import SimulatedLog
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.crash import CrashPoint
@@ -71,6 +73,7 @@ class Schedule:
         self.chance = random.Random(seed)  # noqa: S311 - it must be repeatable
         self.cluster = Cluster()
         self.codec = Codec(topology.catalog())
+        self.garbage = Garbage(topology, self.cluster, self.chance)
         self.processes = [Process(f"member-{n}") for n in range(processes)]
         self.now_ms = 1_000_000
         self.faults = 0
@@ -216,6 +219,11 @@ class Schedule:
             if process.member is not None and self._same_cycle is None:
                 process.member.delivery.enabled = self.chance.random() < 0.5
 
+    def _litter(self) -> None:
+        """Somebody publishes a record that cannot be read."""
+        self.garbage.publish()
+        self.faults += 1
+
     # How it happens -------------------------------------------------------------------------------------------------
 
     def _step_of(self, process: Process) -> None:
@@ -319,6 +327,7 @@ TURNS = {
     "expire": 6,
     "backup": 1,
     "switch": 2,
+    "litter": 2,
 }
 
 
