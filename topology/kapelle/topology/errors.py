@@ -134,8 +134,7 @@ class HandlerFailed(FoldError):
     """A processor's own code raised. The cause is chained."""
 
     def __init__(self, processor: str, handler: str, cause: Exception, *, record: str | None = None) -> None:
-        came = "" if record is None else f", on what came of the record {record},"
-        super().__init__(f"{handler} of processor {processor!r}{came} raised {type(cause).__name__}: {cause}")
+        super().__init__(f"{handler} of processor {processor!r} raised {type(cause).__name__}: {cause}")
         self.processor = processor
         self.handler = handler
         self.record = record  # as `--set-aside` takes it; None for a timer
