@@ -7,6 +7,7 @@ import msgspec
 from kapelle.schemas.contracts import DeadLetter, Header, Stage
 from kapelle.topology.log import Headers, Place, Record
 
+TIMER = "-timer-"  # in the ids of timers, and of all that comes of them
 NOWHERE = -1  # the offset of a command that was never written to its topic
 REASON_CHARS_MAX = 4_000
 HEADER_BYTES_MAX = 32 * 1024
@@ -33,7 +34,7 @@ class Coordinates(msgspec.Struct, frozen=True):
 
 def origin_of(message_id: str) -> str | None:
     """The record that a message came from, as operators name it (`kapelle.runs.commands-3@1234`); None for a timer."""
-    found = _ID.fullmatch(message_id)
+    found = None if TIMER in message_id else _ID.fullmatch(message_id)
     return None if found is None else f"{found['topic']}-{found['partition']}@{found['offset']}"
 
 
