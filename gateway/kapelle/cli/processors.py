@@ -164,11 +164,8 @@ def run(
         statistics_ms=statistics_ms,
     )
     _check_hosted(topology, hosted, app)
-    limits = Limits(patience_ms=PATIENCE_MS)
-    written = framing(topology, registry)
-    settings = MemberSettings(
-        on_bug=on_bug, set_aside=records_at(set_aside), same_cycle=same_cycle, limits=limits, framing=written
-    )
+    bugs = MemberSettings(on_bug=on_bug, set_aside=records_at(set_aside), limits=Limits(patience_ms=PATIENCE_MS))
+    settings = msgspec.structs.replace(bugs, same_cycle=same_cycle, framing=framing(topology, registry))
     with logged_to_stderr(log_format, log_level), stopping() as heard, serving(metrics_port) as server, reaching(kafka):
         _log.info("starting", extra={"fields": _started(topology, kafka, hosted, state_dir)})
         with mending(target):

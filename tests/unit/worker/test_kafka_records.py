@@ -21,7 +21,7 @@ BAD = [
 ]
 
 
-def record(value: bytes | None, headers: list[tuple[str, bytes]] | None = None) -> Message:
+def record(value: bytes | None, headers: list[tuple[str, str | bytes | None]] | None = None) -> Message:
     return Message(topic="kapelle.tasks", partition=2, offset=7, key=b"k", value=value, headers=headers)
 
 
@@ -42,5 +42,5 @@ def test_a_record_that_is_no_task_is_passed_over(
 
 
 @pytest.mark.parametrize("headers", [None, [], [("traceparent", b"\xff")], [("traceparent", b"x" * 9_000), ("", b"")]])
-def test_a_task_is_taken_whatever_its_headers_are(headers: list[tuple[str, bytes]] | None) -> None:
+def test_a_task_is_taken_whatever_its_headers_are(headers: list[tuple[str, str | bytes | None]] | None) -> None:
     assert KafkaTransport("127.0.0.1:1")._task(record(CODEC.encode(GOOD), headers)) == GOOD
