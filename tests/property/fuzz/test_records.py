@@ -18,7 +18,7 @@ from tests.property.fuzz import readers
 from tests.property.fuzz.world import World
 
 SEED = int(os.environ.get("KAPELLE_FUZZ_SEED", "17"))
-RECORDS = int(os.environ.get("KAPELLE_FUZZ_RECORDS", "6000"))
+RECORDS = int(os.environ.get("KAPELLE_FUZZ_RECORDS", "20000"))
 BATCH = 50
 TIME_S = 12.0  # a slow machine takes fewer records instead of more time
 
