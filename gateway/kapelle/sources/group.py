@@ -9,8 +9,8 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kapelle.topology.errors import BrokerRefused
+from kapelle.topology.kafka.answers import MISSING, committed_positions
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.reader import MISSING
 from kapelle.topology.kafka.translate import REFUSED, made, translated
 from kapelle.topology.log import Place
 
@@ -85,7 +85,7 @@ class GroupReader:
     def note(self, place: Place) -> str:
         """What was noted beside the offset of a partition; nothing, if nobody has committed one."""
         with translated(f"ask for the offsets of {self._group}"):
-            (found,) = self._consumer.committed([TopicPartition(*place)], self._timeout_s)
+            (found,) = committed_positions(self._consumer, [place], self._timeout_s)
         return found.metadata or ""
 
     def seek(self, place: Place, offset: int) -> None:

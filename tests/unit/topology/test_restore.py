@@ -142,10 +142,32 @@ def test_a_changelog_that_ends_before_our_tables_is_refused_and_they_are_kept() 
     scene = Scene(msgspec.structs.replace(META, changelog_offset=6))
     before = scene.counts
 
-    with pytest.raises(ChangelogShortened, match=r"reach offset 6, .* but it ends at 5"):
+    assert (scene.add(), scene.restorer.doubts(scene.shard), bool(scene.restorer)) == ([], True, False)
+    scene.now_ms += Limits().doubt_ms
+    with pytest.raises(ChangelogShortened, match=r"reach offset 6, .* said twice that it ends at 5"):
         scene.add()
 
     assert scene.counts == before
+
+
+def test_a_leader_that_does_not_know_the_end_yet_is_asked_again() -> None:
+    scene = Scene(META)
+    whole, scene.log.changelog = scene.log.changelog, scene.log.changelog[:2]
+    assert (scene.add(), scene.restorer.doubts(scene.shard)) == ([], True)
+
+    scene.now_ms += Limits().doubt_ms
+    scene.log.changelog = whole
+    scene.run()
+
+    assert (scene.counts, scene.counters.wipes, scene.restorer.doubts(scene.shard)) == (ALL, 0, False)
+
+
+def test_another_answer_begins_the_pause_again() -> None:
+    scene = Scene(msgspec.structs.replace(META, changelog_offset=9))
+    for _ in range(3):
+        assert (scene.add(), scene.restorer.doubts(scene.shard)) == ([], True)
+        scene.now_ms += Limits().doubt_ms
+        scene.log.changelog.pop()
 
 
 def test_tables_just_younger_than_tombstones_are_trusted() -> None:

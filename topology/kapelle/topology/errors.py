@@ -13,6 +13,7 @@
     │   └── BrokerRefused          the broker will not let us: authorisation, unsupported version
     └── runtime: the log tells the member what to do next
         ├── CycleAborted           give up this cycle: abort, rewind, go on
+        │   ├── Unanswered         a broker did not answer a question: as above, and ask again
         │   └── ApplyFailed        `apply` raised: as above, and put the message aside when it comes again
         └── ProducerLost           the transaction is out of our hands: a new producer, then as above
 
@@ -86,9 +87,9 @@ class ChangelogShortened(TopologyError):
 
     def __init__(self, changelog: object, *, expected: int, found: int) -> None:
         super().__init__(
-            f"Expected {changelog} to reach offset {expected}, which the tables of this process stand for, but it ends "
-            f"at {found}: the brokers have lost records. Keep a copy of the state directory; to go on with what the "
-            "changelog holds, start with another one"
+            f"Expected {changelog} to reach offset {expected}, which the tables of this process stand for, but its "
+            f"leader has said twice that it ends at {found}: the brokers have lost records. Keep a copy of the state "
+            "directory; to go on with what the changelog holds, start with another one"
         )
         self.expected = expected
         self.found = found
@@ -111,6 +112,18 @@ class BrokerRefused(TopologyError):
 
 class CycleAborted(TopologyError):
     """The log could not take this cycle. Nothing of it is visible; it will be done again."""
+
+
+class Unanswered(CycleAborted):
+    """A broker was asked about a partition or a topic, and gave no answer. It says nothing about the data."""
+
+    def __init__(self, about: object, asked: str, reason: str) -> None:
+        super().__init__(
+            f"No broker has answered {asked}, for {about} ({reason}): a broker or the partition's leader is away. "
+            "The question is asked again"
+        )
+        self.about = about
+        self.reason = reason
 
 
 class ApplyFailed(CycleAborted):

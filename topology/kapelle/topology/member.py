@@ -392,7 +392,7 @@ class Member:
             return
         self.delivery.draw(self._log.ends)
         there = self._restorer.add(settled, self._clock())
-        self._arrived = [s for s in self._arrived if s not in settled]
+        self._arrived = [s for s in self._arrived if s not in settled or self._restorer.doubts(s)]
         self._activate(there)
 
     def _settled(self) -> list[Shard]:

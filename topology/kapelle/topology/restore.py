@@ -9,7 +9,8 @@ Local tables that cannot be trusted are wiped and read from the beginning:
     last written longer ago than tombstones are kept    a deletion may have been compacted away unseen
 
 A changelog that ends before the stored offset has lost records that these tables may be the last to have: nobody goes
-on with it unasked.
+on with it unasked. The end is asked for twice, with a pause: a leader that was elected a moment ago may not know yet
+how far its partition reaches. While in doubt, a shard waits; the others go on.
 """
 
 import logging
@@ -18,6 +19,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from kapelle.topology.crash import Crash, CrashPoint
+from kapelle.topology.doubts import Doubts
 from kapelle.topology.errors import ChangelogShortened, CycleAborted
 from kapelle.topology.log import Log, Place
 from kapelle.topology.metrics import Counters
@@ -67,6 +69,11 @@ class Restorer:
         self._counters = counters
         self._crash = crash
         self._restoring: dict[Place, Restoring] = {}
+        self._doubts = Doubts(limits.doubt_ms)
+
+    def doubts(self, shard: Shard) -> bool:
+        """Whether the changelog of this shard seems too short, and must be asked about again."""
+        return shard.changelog in self._doubts
 
     def __bool__(self) -> bool:
         return bool(self._restoring)
@@ -77,6 +84,8 @@ class Restorer:
         ends = self._log.ends(list(added)) if added else {}
         for place, shard in added.items():
             offset = self._trusted_offset(shard, ends[place], now_ms)
+            if offset is None:
+                continue
             self._restoring[place] = Restoring(shard, offset=offset, end=ends[place], started_at_ms=now_ms)
         done = self._finished()
         if added:
@@ -84,8 +93,10 @@ class Restorer:
         self._count()
         return done
 
-    def drop(self, shards: Iterable[Shard]) -> None:
+    def drop(self, shards: list[Shard]) -> None:
         """Forget these shards: they are no longer ours."""
+        for shard in shards:
+            self._doubts.clear(shard.changelog)
         dropped = [self._restoring.pop(shard.changelog, None) for shard in shards]
         if any(dropped):
             self._log.watch({p: r.offset for p, r in self._restoring.items()})
@@ -145,7 +156,8 @@ class Restorer:
             changelog_offset=offset, saved_at_ms=now_ms, changelog_id=self._log.identity(changelog.topic), positions={}
         )
 
-    def _trusted_offset(self, shard: Shard, end: int, now_ms: int) -> int:
+    def _trusted_offset(self, shard: Shard, end: int, now_ms: int) -> int | None:
+        """From where the changelog is to be read; None while it is in doubt whether it has lost records."""
         try:
             meta = shard.state.meta()
         except (RowCorrupt, RowVersionUnknown) as error:
@@ -155,9 +167,14 @@ class Restorer:
             meta.changelog_id == self._log.identity(shard.changelog.topic)
             and now_ms - meta.saved_at_ms < self._limits.tombstone_ms
         ):
-            if meta.changelog_offset > end:
+            if meta.changelog_offset <= end:
+                self._doubts.clear(shard.changelog)
+                return meta.changelog_offset
+            answer = f"it ends at {end}, before the offset {meta.changelog_offset} of our tables"
+            if self._doubts.is_certain(shard.changelog, answer, now_ms):
                 raise ChangelogShortened(shard.changelog, expected=meta.changelog_offset, found=end)
-            return meta.changelog_offset
+            return None
+        self._doubts.clear(shard.changelog)
         batch = Batch()
         shard.state.wipe(batch)
         self._store.write(batch)

@@ -33,6 +33,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     settle_records_max: int = 20_000  # a target lagging more than this, two full cycles, takes its commands by topic
     settle_ms_max: int = 1_000
     settle_again_ms: int = 5_000
+    doubt_ms: int = 1_000  # what says that records were lost is asked again after so long, before it is believed
     tombstone_ms: int = 7 * 24 * 60 * 60 * 1000  # the changelog's delete.retention.ms
     apply_failures_max: int = 5  # aborted cycles in a row that end in a stop, whatever the policy
 

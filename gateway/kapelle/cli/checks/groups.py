@@ -9,6 +9,7 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exp
 from kapelle.cli.checks.case import Case, Finding, Verdict
 from kapelle.cli.checks.topics import some
 from kapelle.topology.errors import ChangelogReplaced, OffsetsLost
+from kapelle.topology.kafka.answers import EARLIEST, LATEST, list_offsets
 from kapelle.topology.kafka.notes import refuse_another
 from kapelle.topology.kafka.offsets import committed
 from kapelle.topology.kafka.topics import Topics
@@ -96,7 +97,7 @@ def _check_changelog(case: Case, processor: str, positions: Sequence[TopicPartit
     if any(tp.offset >= 0 for tp in positions):
         return
     places = [(changelog, n) for n in case.metadata.topics[changelog].partitions]
-    begins = _asked(case, places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+    begins = _asked(case, places, EARLIEST)
     ends = _ends(case, places, IsolationLevel.READ_COMMITTED)
     if any(ends[place] > begins[place] for place in places):
         raise OffsetsLost(case.topology.group(processor), changelog=changelog, inputs=_topics(case, processor)[:-1])
@@ -144,7 +145,7 @@ def _begun(case: Case, held: Places) -> Places:
 
 
 def _ends(case: Case, places: Sequence[tuple[str, int]], level: IsolationLevel) -> Places:
-    return _asked(case, places, OffsetSpec.latest(), level)  # type: ignore[no-untyped-call]
+    return _asked(case, places, LATEST, level)
 
 
 def _asked(
@@ -153,9 +154,5 @@ def _asked(
     spec: OffsetSpec,
     level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> Places:
-    if not places:
-        return {}
-    asked = case.admin.list_offsets(
-        {TopicPartition(*place): spec for place in places}, isolation_level=level, request_timeout=case.timeout_s
-    )
-    return {(tp.topic, tp.partition): future.result().offset for tp, future in asked.items()}
+    found = list_offsets(case.admin, places, spec, isolation=level, timeout_s=case.timeout_s)
+    return {(place.topic, place.partition): offset for place, offset in found.items()}

@@ -14,19 +14,19 @@ from hashlib import sha256
 from typing import Any, Final, overload
 
 import msgspec
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec
 from kapelle.schemas.contract import Contract
 from kapelle.schemas.headers import HeaderForm, rfc3339
 from kapelle.topology.build import Topology, partition_of
-from kapelle.topology.errors import BrokerRefused
+from kapelle.topology.errors import BrokerRefused, Unanswered
 from kapelle.topology.journal.errors import JournalUnavailable
 from kapelle.topology.journal.journal import Entry, Mode, Point, Position, pending
 from kapelle.topology.journal.reading import Decoder, key_text
 from kapelle.topology.kafka.admin import Admin
+from kapelle.topology.kafka.answers import COMMITTED, LATEST, list_offsets, real_offset
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.schemas import SchemaTopic
 from kapelle.topology.kafka.topics import Topics
@@ -95,10 +95,14 @@ class KafkaJournal:
         partition = partition_of(key, self._topology.partitions(stream))
 
         def delivered(error: KafkaError | None, message: Message) -> None:
+            place = Place(topic, partition)
             if error is not None:
                 answer.set_exception(JournalUnavailable("keep a record", error.str()))
-            else:
-                answer.set_result(Position(Place(topic, partition), message.offset() or 0))
+                return
+            try:
+                answer.set_result(Position(place, real_offset(place, message.offset(), "where it keeps a record")))
+            except Unanswered as unknown:
+                answer.set_exception(JournalUnavailable("tell where it keeps a record", unknown))
 
         try:
             self._producer.produce(
@@ -116,9 +120,10 @@ class KafkaJournal:
         while True:
             try:
                 return self._asked_ends(stream)
-            except KafkaException as error:
+            except (KafkaException, Unanswered) as error:
                 # A partition without a leader has one in a moment; what takes longer is no longer a moment.
-                if error.args[0].code() in REFUSED or time.monotonic() > until:
+                is_refused = isinstance(error, KafkaException) and error.args[0].code() in REFUSED
+                if is_refused or time.monotonic() > until:
                     raise JournalUnavailable(f"tell where {stream.name} ends", error) from error
             time.sleep(RETRY_S)
             # After an election a client may go on asking by the leader's old epoch: a new one does not.
@@ -126,13 +131,10 @@ class KafkaJournal:
 
     def _asked_ends(self, stream: Stream) -> dict[int, int]:
         topic, count = self._topology.topic(stream), self._topology.partitions(stream)
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        found = self._admin.client.list_offsets(
-            {TopicPartition(topic, number): latest for number in range(count)},
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=min(ASK_S, self._settings.call_timeout_s),
-        )
-        return {place.partition: future.result().offset for place, future in found.items()}
+        timeout_s = min(ASK_S, self._settings.call_timeout_s)
+        places = [Place(topic, number) for number in range(count)]
+        found = list_offsets(self._admin.client, places, LATEST, isolation=COMMITTED, timeout_s=timeout_s)
+        return {place.partition: end for place, end in found.items()}
 
     def close(self, wait_s: float = FLUSH_S) -> None:
         """Wait a little for what is on its way, then let go of it. Who has waited for all answers need not wait."""

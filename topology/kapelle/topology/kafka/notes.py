@@ -12,8 +12,10 @@ from confluent_kafka import Consumer, TopicPartition
 
 from kapelle.topology.build import Topology
 from kapelle.topology.errors import ChangelogReplaced
+from kapelle.topology.kafka.answers import committed_positions, is_committed
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import made, translated
+from kapelle.topology.log import Place
 
 
 class Note(NamedTuple):
@@ -44,15 +46,15 @@ def adopt(topology: Topology, settings: KafkaSettings, processor: str) -> int:
     Offsets stay as they are, and so do their owners' names. Returns how many of them named a changelog.
     """
     streams = topology.processors[processor].inputs
-    places = [TopicPartition(topology.topic(s), p) for s in streams for p in range(topology.partitions(s))]
+    places = [Place(topology.topic(s), p) for s in streams for p in range(topology.partitions(s))]
     consumer = made(Consumer, settings.reader(topology.group(processor)))
     try:
         with translated(f"adopt the changelog of {processor}"):
-            found = consumer.committed(places, settings.request_timeout_s)
+            found = committed_positions(consumer, places, settings.request_timeout_s)
             noted = [
                 TopicPartition(tp.topic, tp.partition, tp.offset, str(Note(Note.of(tp).owner)))
                 for tp in found
-                if tp.offset >= 0 and Note.of(tp).changelog_id
+                if is_committed(tp) and Note.of(tp).changelog_id
             ]
             if noted:
                 consumer.commit(offsets=noted, asynchronous=False)

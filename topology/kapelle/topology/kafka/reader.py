@@ -14,14 +14,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from kapelle.topology.collector import at_rest
 from kapelle.topology.errors import BrokerRefused, CycleAborted
+from kapelle.topology.kafka.answers import MISSING, committed_positions
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import REFUSED, made, translated
 from kapelle.topology.log import Listener, Place, Record, Run, Taken
 
 SEEK_TRIES_MAX = 100
 SEEK_WAIT_S = 0.02
-
-MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 
 
 class GroupReader:
@@ -68,7 +67,7 @@ class GroupReader:
     def committed(self, places: Sequence[Place], timeout_s: float) -> list[TopicPartition]:
         """The committed offsets, negative where nothing was committed. Waits until no transaction can change them."""
         with translated(f"read the offsets of {self.processor}"):
-            return self.consumer.committed([TopicPartition(*p) for p in places], timeout_s)
+            return committed_positions(self.consumer, places, timeout_s)
 
     def close(self) -> threading.Thread:
         """Leave the group, in a thread: librdkafka sets no limit to how long that takes, but a stop must have one.

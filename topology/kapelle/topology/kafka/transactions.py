@@ -7,7 +7,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from kapelle.topology.errors import BrokerRefused, CycleAborted, InstanceFencedAgain, ProducerLost
+from kapelle.topology.errors import BrokerRefused, CycleAborted, InstanceFencedAgain, ProducerLost, Unanswered
+from kapelle.topology.kafka.answers import real_offset
 from kapelle.topology.kafka.bounded import BoundedCalls
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.notes import Note
@@ -70,9 +71,10 @@ class Transactor:
         topic, partition = place
 
         def delivered(error: Any, message: Message) -> None:
-            offset = message.offset()
-            if error is None and offset is not None:
-                self._row_ends[place] = offset + 1
+            # A batch that was sent again and had been kept already is acknowledged without its offset.
+            if error is None:
+                with suppress(Unanswered):
+                    self._row_ends[place] = real_offset(place, message.offset()) + 1
 
         produce = self._produce
         last = len(rows) - 1
@@ -116,7 +118,10 @@ class Transactor:
                 self._producer.poll(0)
 
     def row_end(self, place: Place) -> int:
-        return self._row_ends[place]
+        end = self._row_ends.get(place)
+        if end is None:  # the changelog tells it, as after a crash at this moment
+            raise Unanswered(place, "where the rows of this cycle were kept", "acknowledged without an offset")
+        return end
 
     def abort(self, timeout_s: float | None = None) -> None:
         """Abort what is open. If that cannot be done, the producer is lost."""
