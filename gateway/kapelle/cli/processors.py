@@ -23,7 +23,7 @@ from kapelle.topology.build import Topology
 from kapelle.topology.errors import TopicsDiffer
 from kapelle.topology.kafka.config import KafkaSettings, Protocol
 from kapelle.topology.kafka.run import KafkaMember
-from kapelle.topology.settings import Limits, MemberSettings, OnBug
+from kapelle.topology.settings import Limits, MemberSettings, OnBug, OnLostInput
 
 group = typer.Typer(name="processors", help="Run the processors of a topology.", no_args_is_help=True)
 
@@ -33,6 +33,7 @@ SESSION_TIMEOUT_MS = _DEFAULTS.session_timeout_ms
 TRANSACTION_TIMEOUT_MS = _DEFAULTS.transaction_timeout_ms
 STATISTICS_MS = _DEFAULTS.statistics_ms
 PATIENCE_MS = 100  # others hear of what happens so much later at most, and the engine has its transactions to itself
+LIMITS = Limits(patience_ms=PATIENCE_MS)
 
 _log = logging.getLogger("kapelle.run")
 
@@ -57,6 +58,13 @@ ProtocolOption = Annotated[
 ]
 OnBugOption = Annotated[
     OnBug, typer.Option("--on-bug", help="When a processor's own code raises: stop, or put the record aside.")
+]
+OnLostInputOption = Annotated[
+    OnLostInput,
+    typer.Option(
+        "--on-lost-input",
+        help="When input was deleted before it was read: stop, or write a dead letter about it and go on.",
+    ),
 ]
 SameCycle = Annotated[
     bool, typer.Option("--same-cycle/--no-same-cycle", help="Deliver commands within the cycle where that is safe.")
@@ -113,6 +121,7 @@ def run(
     transaction_timeout_ms: TransactionTimeout = TRANSACTION_TIMEOUT_MS,
     statistics_ms: Statistics = STATISTICS_MS,
     on_bug: OnBugOption = OnBug.STOP,
+    on_lost_input: OnLostInputOption = OnLostInput.STOP,
     same_cycle: SameCycle = True,
     registry: Url = None,
     metrics_port: MetricsPort = None,
@@ -154,9 +163,8 @@ def run(
         statistics_ms=statistics_ms,
     )
     _check_hosted(topology, hosted, app)
-    limits = Limits(patience_ms=PATIENCE_MS)
-    written = framing(topology, registry)
-    settings = MemberSettings(on_bug=on_bug, same_cycle=same_cycle, limits=limits, framing=written)
+    settings = MemberSettings(same_cycle=same_cycle, limits=LIMITS, framing=framing(topology, registry))
+    settings = msgspec.structs.replace(settings, on_bug=on_bug, on_lost_input=on_lost_input)
     with logged_to_stderr(log_format, log_level), stopping() as heard, serving(metrics_port) as server, reaching(kafka):
         _log.info("starting", extra={"fields": _started(topology, kafka, hosted, state_dir)})
         with mending(target):

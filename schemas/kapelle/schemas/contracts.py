@@ -943,14 +943,15 @@ class DeactivateWorkflow(Contract, frozen=True, gc=False):
 
 
 class Stage(StrEnum):
-    """What was being done with the record when it failed. OTHER is what a reader sees that does not know a later
-    stage.
+    """What was being done with the record when it failed. READ is for records that were lost before they were read:
+    the letter holds none. OTHER is what a reader sees that does not know a later stage.
     """
 
     DECODE = "DECODE"
     DECIDE = "DECIDE"
     ENCODE = "ENCODE"
     APPLY = "APPLY"
+    READ = "READ"
     OTHER = "OTHER"
 
 
@@ -985,6 +986,29 @@ class Header(msgspec.Struct, frozen=True, gc=False):
         return value, at
 
 
+_DEAD_LETTER_1: Final = (
+    r'{"name":"kapelle.DeadLetter","type":"record","fields":['
+    r'{"name":"processor","type":"string","doc":"The processor that set it aside."},'
+    r'{"name":"stage","type":'
+    r'{"name":"kapelle.Stage","type":"enum","symbols":["DECODE","DECIDE","ENCODE","APPLY","OTHER"],"default":"OTHER","d'
+    r'oc":"What was being done with the record when it failed. OTHER is what a reader sees that does not know a later s'
+    r'tage."}},'
+    r'{"name":"reason","type":"string","doc":"What was expected and what was found, for people."},'
+    r'{"name":"error","type":"string","doc":"The name of the error\u0027s type, for counting."},'
+    r'{"name":"topic","type":"string"},'
+    r'{"name":"partition","type":"int"},'
+    r'{"name":"offset","type":"long"},'
+    r'{"name":"key","type":["null","bytes"],"default":null},'
+    r'{"name":"value","type":["null","bytes"],"default":null},'
+    r'{"name":"headers","type":{"type":"array","items":'
+    r'{"name":"kapelle.Header","type":"record","fields":['
+    r'{"name":"name","type":"string"},'
+    r'{"name":"value","type":"bytes"}],"doc":"One header of the record, as it was."}},"default":[]},'
+    r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set aside."}],"doc":"A'
+    r' record that a processor set aside: where it came from, what it held, and why it could not be processed."}'
+)
+
+
 class DeadLetter(Contract, frozen=True, gc=False):
     """A record that a processor set aside: where it came from, what it held, and why it could not be processed."""
 
@@ -993,14 +1017,16 @@ class DeadLetter(Contract, frozen=True, gc=False):
         r'{"name":"kapelle.DeadLetter","type":"record","fields":['
         r'{"name":"processor","type":"string","doc":"The processor that set it aside."},'
         r'{"name":"stage","type":'
-        r'{"name":"kapelle.Stage","type":"enum","symbols":["DECODE","DECIDE","ENCODE","APPLY","OTHER"],"default":"OTHER'
-        r'","doc":"What was being done with the record when it failed. OTHER is what a reader sees that does not know a'
-        r' later stage."}},'
+        r'{"name":"kapelle.Stage","type":"enum","symbols":["DECODE","DECIDE","ENCODE","APPLY","READ","OTHER"],"default"'
+        r':"OTHER","doc":"What was being done with the record when it failed. READ is for records that were lost before'
+        r' they were read: the letter holds none. OTHER is what a reader sees that does not know a later stage."}},'
         r'{"name":"reason","type":"string","doc":"What was expected and what was found, for people."},'
         r'{"name":"error","type":"string","doc":"The name of the error\u0027s type, for counting."},'
         r'{"name":"topic","type":"string"},'
         r'{"name":"partition","type":"int"},'
         r'{"name":"offset","type":"long"},'
+        r'{"name":"end_offset","type":["null","long"],"default":null,"doc":"For records that were lost: the offset behi'
+        r'nd the last of them, the first being at `offset`; null where that is not known."},'
         r'{"name":"key","type":["null","bytes"],"default":null},'
         r'{"name":"value","type":["null","bytes"],"default":null},'
         r'{"name":"headers","type":{"type":"array","items":'
@@ -1011,7 +1037,8 @@ class DeadLetter(Contract, frozen=True, gc=False):
         r'":"A record that a processor set aside: where it came from, what it held, and why it could not be processed."'
         r"}"
     )
-    FINGERPRINT: ClassVar[int] = 0x7F7B292A378EE3B8
+    FINGERPRINT: ClassVar[int] = 0x4081FE513733B822
+    EARLIER: ClassVar[tuple[str, ...]] = (_DEAD_LETTER_1,)
 
     # The processor that set it aside.
     processor: str
@@ -1025,6 +1052,9 @@ class DeadLetter(Contract, frozen=True, gc=False):
     offset: int
     # When it was set aside.
     at_ms: int
+    # For records that were lost: the offset behind the last of them, the first being at `offset`; null where that is
+    # not known.
+    end_offset: int | None = None
     key: bytes | None = None
     value: bytes | None = None
     headers: tuple[Header, ...] = ()
@@ -1048,6 +1078,7 @@ class DeadLetter(Contract, frozen=True, gc=False):
                 topic_,
                 wire.integer(self.partition),
                 wire.long(self.offset),
+                b"\x00" if self.end_offset is None else b"\x02" + wire.long(self.end_offset),
                 b"\x00" if self.key is None else b"\x02" + wire.binary(self.key),
                 b"\x00" if self.value is None else b"\x02" + wire.binary(self.value),
                 wire.array(self.headers, Header.to_avro),
@@ -1083,6 +1114,10 @@ class DeadLetter(Contract, frozen=True, gc=False):
         else:
             offset_, at = n >> 1, at + 1
         if data[at]:
+            end_offset_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            end_offset_, at = None, at + 1
+        if data[at]:
             key_, at = wire.nullable_at(data, at, wire.binary_at)
         else:
             key_, at = None, at + 1
@@ -1092,7 +1127,20 @@ class DeadLetter(Contract, frozen=True, gc=False):
             value_, at = None, at + 1
         headers_, at = wire.array_at(data, at, Header.from_avro)
         at_ms_, at = wire.moment_at(data, at)
-        value = cls(processor_, stage_, reason_, error_, topic_, partition_, offset_, at_ms_, key_, value_, headers_)
+        value = cls(
+            processor_,
+            stage_,
+            reason_,
+            error_,
+            topic_,
+            partition_,
+            offset_,
+            at_ms_,
+            end_offset_,
+            key_,
+            value_,
+            headers_,
+        )
         return value, at
 
 

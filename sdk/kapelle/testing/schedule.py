@@ -2,7 +2,8 @@
 
 Each seed is one history. At every turn it chooses what happens next: a member does a step, records are published,
 a member dies (anywhere, or at a named moment of its cycle), is thrown out while it is in the middle of a cycle and
-learns of it too late, loses its disk or finds an old one, gets no answer to a commit, sees records twice. Then the
+learns of it too late, loses its disk or finds an old one, gets no answer to a commit or to a question about offsets,
+sees records twice. Then the
 faults end, everyone is started again, and what was begun must come to its end. The same seed gives the same history.
 """
 
@@ -79,6 +80,7 @@ class Schedule:
         self._limits = limits
         self._unpublished: list[tuple[Place, bytes, bytes]] = []
         self._nested = False
+        self.turns = TURNS  # what can happen, and how often
 
     # Driving --------------------------------------------------------------------------------------------------------
 
@@ -93,7 +95,7 @@ class Schedule:
     def run(self, turns: int) -> None:
         """Run the schedule with faults, then heal and drain."""
         self._start(self.processes[0])
-        names = [name for name, weight in TURNS.items() for _ in range(weight)]
+        names = [name for name, weight in self.turns.items() for _ in range(weight)]
         for _ in range(turns):
             getattr(self, f"_{self.chance.choice(names)}")()
         self.heal()
@@ -182,6 +184,13 @@ class Schedule:
             log.faults.commit_unanswered = self.chance.choice(list(Outcome))
             self.faults += 1
 
+    def _silent(self) -> None:
+        """No broker answers the next questions about offsets."""
+        log = self.chance.choice(self.processes).log
+        if log is not None:
+            log.faults.unanswered = self.chance.randrange(1, 6)
+            self.faults += 1
+
     def _refused(self) -> None:
         log = self.chance.choice(self.processes).log
         if log is not None:
@@ -238,17 +247,20 @@ class Schedule:
     def _start(self, process: Process) -> None:
         self.cluster.expel(process.name)
         process.log = SimulatedLog(self.cluster, self.topology, process.name, choose=self.chance.randrange)
-        settings = MemberSettings(instance=process.name, same_cycle=self._same_cycle is not False, limits=self._limits)
         process.member = self._member_type(
             self.topology,
             process.log,
             process.disk,
-            settings=settings,
+            settings=self.settings(process),
             clock=lambda: self.now_ms,
             crash=lambda point: self._reached(process, point),
         )
         process.member.join()
         self._share()
+
+    def settings(self, process: Process) -> MemberSettings:
+        """How the member of a process behaves."""
+        return MemberSettings(instance=process.name, same_cycle=self._same_cycle is not False, limits=self._limits)
 
     def _die(self, process: Process) -> None:
         """The process is gone; its transaction stays open and its session lives on for a while."""
@@ -313,6 +325,7 @@ TURNS = {
     "doom": 5,
     "stall": 5,
     "unanswered": 2,
+    "silent": 3,
     "refused": 2,
     "repeat": 3,
     "shuffle": 2,

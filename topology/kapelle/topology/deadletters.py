@@ -3,7 +3,7 @@
 import msgspec
 
 from kapelle.schemas.contracts import DeadLetter, Header, Stage
-from kapelle.topology.log import Headers, Place, Record
+from kapelle.topology.log import Headers, Loss, Place, Record
 
 NOWHERE = -1  # the offset of a command that was never written to its topic
 REASON_CHARS_MAX = 4_000
@@ -29,6 +29,21 @@ class Coordinates(msgspec.Struct, frozen=True):
 def letter_bytes_max(record_bytes_max: int) -> int:
     """How large a letter about a record of the largest size can be."""
     return record_bytes_max + LETTER_BYTES_MAX
+
+
+def loss_letter(processor: str, loss: Loss, now_ms: int) -> DeadLetter:
+    """The letter about input that vanished before it was read. It holds no record: there is none any more."""
+    return DeadLetter(
+        processor=processor,
+        stage=Stage.READ,
+        reason=str(loss),
+        error=loss.cause.name,
+        topic=loss.place.topic,
+        partition=loss.place.partition,
+        offset=NOWHERE if loss.first is None else loss.first,
+        end_offset=loss.end,
+        at_ms=now_ms,
+    )
 
 
 def dead_letter(

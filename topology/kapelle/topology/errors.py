@@ -9,6 +9,9 @@
     │   ├── ChangelogReplaced      the changelog is another topic than the one that the offsets were committed with
     │   ├── OffsetsLost            tables without the offsets that they were committed with
     │   ├── ChangelogShortened     the changelog ends before what our tables stand for
+    │   ├── InputLost              input was deleted before it was read
+    │   │   ├── InputReplaced      an input topic was deleted and created again
+    │   │   └── InputShortened     an input topic ends before what was read of it
     │   ├── InstanceFencedAgain    two processes use one instance name
     │   └── BrokerRefused          the broker will not let us: authorisation, unsupported version
     └── runtime: the log tells the member what to do next
@@ -27,7 +30,11 @@
 Broker errors become one of the two runtime meanings in `kafka/translate.py`, and nowhere else.
 """
 
-from kapelle.topology.log import KEY_BYTES_MAX
+from collections.abc import Sequence
+
+from kapelle.topology.log import KEY_BYTES_MAX, Cause, Loss
+
+LOSSES_SHOWN_MAX = 10
 
 
 class TopologyError(Exception):
@@ -74,7 +81,8 @@ class OffsetsLost(TopologyError):
         super().__init__(
             f"Expected the group {group} to have committed offsets, because its changelog {changelog} has rows, but "
             "found none: they have expired, or were deleted. To fold the inputs from their beginning would do "
-            "everything twice. With all members stopped, say from where to go on, such as from the time of the stop: "
+            "everything twice. With all members stopped, say from where to go on, such as from the time of the stop, "
+            "or with --to-earliest if an input was deleted and created again, which deletes its offsets: "
             f"kafka-consumer-groups.sh --bootstrap-server … --group {group} {topics} --reset-offsets --to-datetime … "
             "--execute. To begin with empty tables instead, delete the changelog and run kapelle topics apply"
         )
@@ -93,6 +101,39 @@ class ChangelogShortened(TopologyError):
         )
         self.expected = expected
         self.found = found
+
+
+class InputLost(TopologyError):
+    """Input vanished before it was read: accepted commands or events will never be folded."""
+
+    def __init__(self, processor: str, losses: Sequence[Loss]) -> None:
+        lines = [f"  {loss}" for loss in losses[:LOSSES_SHOWN_MAX]]
+        if len(losses) > LOSSES_SHOWN_MAX:
+            lines.append(f"  and {len(losses) - LOSSES_SHOWN_MAX} more partitions")
+        told = "\n".join(lines)
+        super().__init__(
+            f"Expected the inputs of {processor} to hold what it has not read, but found:\n{told}\n"
+            "Bring the records back from a copy if you have one. To go on without them: kapelle processors run … "
+            "--on-lost-input skip, which writes a dead letter about each of these lines"
+        )
+        self.processor = processor
+        self.losses = tuple(losses)
+
+    @staticmethod
+    def of(processor: str, losses: Sequence[Loss]) -> "InputLost":
+        """The error whose name says the worst of it."""
+        causes = {loss.cause for loss in losses}
+        if Cause.REPLACED in causes:
+            return InputReplaced(processor, losses)
+        return (InputShortened if Cause.SHORTENED in causes else InputLost)(processor, losses)
+
+
+class InputReplaced(InputLost):
+    """An input topic was deleted and created again: offsets of the old one mean nothing in it."""
+
+
+class InputShortened(InputLost):
+    """An input topic ends before what was read of it: what is written there next would be taken for read."""
 
 
 class InstanceFencedAgain(TopologyError):

@@ -50,6 +50,8 @@ COUNTERS: Final = {
     "sent": total("sent", "Records produced: events, messages to other keys by topic, dead letters."),
     "delivered": total("delivered", "Messages to other keys that were delivered within the cycle."),
     "dead_letters": total("dead_letters", "Records put aside."),
+    "lost_inputs": total("lost_inputs", "Inputs, by partition, that lost records before they were read."),
+    "lost_offsets": total("lost_input_offsets", "Offsets of inputs that were lost unread, as far as it is known."),
     "aborts": total("aborts", "Cycles given up."),
     "renewals": total("renewals", "Producers replaced because they were lost."),
     "restored_rows": total("restored_rows", "Changelog rows read to restore tables."),

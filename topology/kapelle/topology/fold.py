@@ -21,7 +21,7 @@ from kapelle.schemas.errors import SchemaError, UnknownFingerprint
 from kapelle.schemas.headers import trace_of
 from kapelle.schemas.schema_topic import learn_record
 from kapelle.topology.build import Topology, partition_of
-from kapelle.topology.deadletters import NOWHERE, Coordinates, dead_letter, letter_bytes_max
+from kapelle.topology.deadletters import NOWHERE, Coordinates, dead_letter, letter_bytes_max, loss_letter
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import (
     ApplyFailed,
@@ -32,7 +32,7 @@ from kapelle.topology.errors import (
     TimerNotSettled,
     UnexpectedType,
 )
-from kapelle.topology.log import KEY_BYTES_MAX, Headers, Log, Out, Place, Record
+from kapelle.topology.log import KEY_BYTES_MAX, Headers, Log, Loss, Out, Place, Record
 from kapelle.topology.metrics import Counters
 from kapelle.topology.settings import OnBug
 from kapelle.topology.shard import Forms, Shard
@@ -351,6 +351,16 @@ class Fold:
         except SchemaError:
             value = None  # the letter tells what the message came from; that is all there is
         return Coordinates(place, NOWHERE, message.id, message.key.encode(), value)
+
+    def lost(self, shard: Shard, loss: Loss) -> None:
+        """A letter about input that vanished before it was read."""
+        self.touched.add(shard)
+        letter = loss_letter(shard.processor.name, loss, self.now_ms)
+        headers = shard.forms[type(letter)].make(f"{loss.place}-{loss.first}-lost#dead", self.time, None)
+        self.outs.append((Place(self._topology.dead_letters, 0), b"", self._letters.encode(letter), headers))
+        self._counters.put_aside(shard.processor.name)
+        self._counters.lost_inputs += 1
+        self._counters.lost_offsets += loss.count or 0
 
     def _put_aside(self, shard: Shard, at: Coordinates, failure: tuple[Stage, Exception]) -> None:
         letter = dead_letter(

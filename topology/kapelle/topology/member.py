@@ -32,6 +32,7 @@ from kapelle.topology.crash import Crash, CrashPoint, never
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import ApplyFailed, CycleAborted, FoldError, ProducerLost
 from kapelle.topology.fold import Entry, Fold, Root
+from kapelle.topology.inputs import Inputs
 from kapelle.topology.log import Log, Place, Run
 from kapelle.topology.metrics import Counters
 from kapelle.topology.restore import Progress, Restorer
@@ -92,6 +93,7 @@ class Member:
         self.delivery = Delivery(topology, self.limits, enabled=self.settings.same_cycle)
         self._fold = Fold(topology, codec, log=log, delivery=self.delivery, counters=self.counters)
         self._fold.on_bug = self.settings.on_bug
+        self._inputs = Inputs(log, self.settings)
         self._restorer = Restorer(log, store, limits=self.limits, counters=self.counters, crash=crash)
 
     def join(self) -> None:
@@ -186,8 +188,10 @@ class Member:
         if not self._fill():
             return self._holding
         self._log.begin()
+        self._inputs.fold(self._fold)
         self._fold_all()
         self._commit()
+        self._inputs.committed()
         self._runs = []
         self._apply_failures = 0
         self.counters.cycles += 1
@@ -242,7 +246,8 @@ class Member:
             due_at_ms = shard.state.next_due_at_ms() if shard.active else None
             if due_at_ms is not None and due_at_ms <= now_ms:
                 self._timers.extend(self._due(shard, now_ms))
-        return bool(self._runs or self._timers)
+        is_due = self._inputs.due(self.shards.values(), self._runs + self._waiting, now_ms)
+        return bool(self._runs or self._timers or is_due)
 
     def _divided(self) -> tuple[list[Run], list[Run]]:
         """What is folded in this cycle, and what waits: the records of patient processors, until their next turn."""
@@ -402,15 +407,11 @@ class Member:
             by_processor.setdefault(shard.processor.name, []).append(shard)
         settled: list[Shard] = []
         for processor, shards in by_processor.items():
-            sources = [i for s in shards for i in s.inputs.values()]
             try:
-                offsets = self._log.committed(processor, [i.place for i in sources])
+                if self._inputs.place(processor, shards, self._clock()):
+                    settled += shards
             except CycleAborted as error:
                 _log.info("%d partitions of %s wait for final offsets: %s", len(shards), processor, error)
-                continue
-            for source in sources:
-                source.next = source.reached = offsets[source.place]
-            settled += shards
         return settled
 
     def _activate(self, shards: Iterable[Shard]) -> None:

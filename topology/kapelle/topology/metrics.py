@@ -42,6 +42,8 @@ class Counters(msgspec.Struct):
     sent: int = 0  # records produced: events, messages to other keys by topic, dead letters
     delivered: int = 0  # messages to other keys, within the cycle
     dead_letters: int = 0
+    lost_inputs: int = 0  # partitions of inputs of which something vanished before it was read, and was skipped
+    lost_offsets: int = 0  # how many offsets that was, as far as it is known
     aborts: int = 0
     renewals: int = 0
     restored_rows: int = 0

@@ -14,6 +14,13 @@ class OnBug(StrEnum):
     DEAD_LETTER = "dead-letter"  # put the record aside, with the reason, and go on
 
 
+class OnLostInput(StrEnum):
+    """What to do when input was deleted before it was read."""
+
+    STOP = "stop"  # the safe default: somebody may be able to bring it back
+    SKIP = "skip"  # write a dead letter about what was lost, and go on behind it
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much one cycle may take on before it must commit."""
 
@@ -34,6 +41,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     settle_ms_max: int = 1_000
     settle_again_ms: int = 5_000
     doubt_ms: int = 1_000  # what says that records were lost is asked again after so long, before it is believed
+    advance_ms: int = 10_000  # how often the offsets of inputs that were read to their end move behind the last mark
     tombstone_ms: int = 7 * 24 * 60 * 60 * 1000  # the changelog's delete.retention.ms
     apply_failures_max: int = 5  # aborted cycles in a row that end in a stop, whatever the policy
 
@@ -43,6 +51,7 @@ class MemberSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     instance: str = "kapelle-0"
     on_bug: OnBug = OnBug.STOP
+    on_lost_input: OnLostInput = OnLostInput.STOP
     same_cycle: bool = True
     limits: Limits = Limits()
     framing: Framing | None = None  # how values are written; with a registry, public ones by the ids of their schemas

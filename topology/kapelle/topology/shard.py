@@ -7,7 +7,7 @@ from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Stream
 from kapelle.schemas.headers import HeaderForm
 from kapelle.topology.build import Topology
-from kapelle.topology.log import Place
+from kapelle.topology.log import Loss, Place
 from kapelle.topology.tables import ShardState, Store
 
 
@@ -78,6 +78,8 @@ class Shard:
         self.events = Place(topology.topic(processor.events), partition)
         self.active = False
         self.forms = Forms(f"/{topology.prefix}/{processor.name}")
+        self.losses: list[Loss] = []  # of inputs, not yet written down
+        self.is_new = False  # one of its inputs has no committed offset yet
         self.parked: set[tuple[str, str, int]] = set()  # timers whose decision raised; tried again after a restart
         # Bound once: these are read for every record.
         self.reader = self.state.reader
@@ -98,5 +100,6 @@ class Shard:
     def rewind(self) -> None:
         """Forget what was not committed."""
         self.state.clear()
+        self.losses = []  # asked for again
         self.parked.clear()  # the letters about them may have been given up with the cycle
         self.active = False

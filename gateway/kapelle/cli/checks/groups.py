@@ -10,11 +10,12 @@ from kapelle.cli.checks.case import Case, Finding, Verdict
 from kapelle.cli.checks.topics import some
 from kapelle.topology.errors import ChangelogReplaced, OffsetsLost
 from kapelle.topology.kafka.answers import EARLIEST, LATEST, list_offsets
+from kapelle.topology.kafka.inputs import losses_of
 from kapelle.topology.kafka.notes import refuse_another
-from kapelle.topology.kafka.offsets import committed
+from kapelle.topology.kafka.offsets import Offsets, committed
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.translate import made
-from kapelle.topology.log import Place
+from kapelle.topology.log import Loss, Place
 
 STUCK: Final = 2  # a transaction that is open for so many of its time-outs is nobody's
 
@@ -72,6 +73,9 @@ def offsets(case: Case) -> Iterator[Finding]:
             what, _, advice = str(error).partition(". ")
             yield Finding(case.topology.group(name), Verdict.WRONG, what, advice)
             continue
+        for loss in _losses(case, name, positions):
+            lost = True
+            yield Finding(case.topology.group(name), Verdict.WRONG, str(loss), _skipping(case))
         ends = _ends(case, [(tp.topic, tp.partition) for tp in positions], IsolationLevel.READ_COMMITTED)
         lag += sum(max(ends[tp.topic, tp.partition] - max(tp.offset, 0), 0) for tp in positions)
     if not lost:
@@ -101,6 +105,21 @@ def _check_changelog(case: Case, processor: str, positions: Sequence[TopicPartit
     ends = _ends(case, places, IsolationLevel.READ_COMMITTED)
     if any(ends[place] > begins[place] for place in places):
         raise OffsetsLost(case.topology.group(processor), changelog=changelog, inputs=_topics(case, processor)[:-1])
+
+
+def _losses(case: Case, processor: str, positions: Sequence[TopicPartition]) -> list[Loss]:
+    """What of the inputs was deleted before it was read."""
+    asked = Offsets(case.settings)
+    try:
+        ids = Topics(case.topology, case.settings).identities(_topics(case, processor)[:-1])
+        return losses_of(positions, ids, asked)
+    finally:
+        asked.close()
+
+
+def _skipping(case: Case) -> str:
+    command = case.target.command("processors", "run", but=["--state-dir", "DIR", "--on-lost-input", "skip"])
+    return f"Bring the records back from a copy if you have one. To go on without them: {command}"
 
 
 def transactions(case: Case) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from kapelle.topology.embedded.errors import UnknownPlace
 from kapelle.topology.embedded.inbox import Inbox, Parcel
 from kapelle.topology.embedded.layout import offset_key, offset_row, open_directory, stored_offset
 from kapelle.topology.embedded.partitions import LogRecord, Partition, Reader, partitions_of
-from kapelle.topology.log import Listener, Out, Place, Row, Run, Taken
+from kapelle.topology.log import Listener, Loss, Out, Place, Row, Run, Taken
 from kapelle.topology.tables import Batch, Store
 
 TAKE_BYTES_MAX: Final = 16 * 1024 * 1024  # what one look at the log may bring into memory, give or take a chunk
@@ -118,6 +118,14 @@ class EmbeddedLog:
 
     def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
         return {place: stored_offset(self._store, processor, place) for place in places}
+
+    def losses(self, processor: str, places: Sequence[Place]) -> Sequence[Loss]:  # noqa: ARG002
+        """None: records here are deleted after they were read, and a topic can't be replaced."""
+        return ()
+
+    def uncommitted(self, processor: str, places: Sequence[Place]) -> Sequence[Place]:  # noqa: ARG002
+        """None: where nothing is stored, all is there from the beginning."""
+        return ()
 
     def free(self, processor: str, places: Sequence[Place]) -> None:
         """Nothing: nobody else can have left anything open."""

@@ -4,6 +4,7 @@ A record that the broker did not acknowledge in time may stand in the log all th
 them ids for that: the same one again changes nothing.
 """
 
+import logging
 import threading
 import time
 import uuid
@@ -21,17 +22,20 @@ from kapelle.schemas import Codec
 from kapelle.schemas.contract import Contract
 from kapelle.schemas.headers import HeaderForm, rfc3339
 from kapelle.topology.build import Topology, partition_of
-from kapelle.topology.errors import BrokerRefused, Unanswered
+from kapelle.topology.errors import BrokerRefused, CycleAborted, Unanswered
 from kapelle.topology.journal.errors import JournalUnavailable
 from kapelle.topology.journal.journal import Entry, Mode, Point, Position, pending
 from kapelle.topology.journal.reading import Decoder, key_text
 from kapelle.topology.kafka.admin import Admin
 from kapelle.topology.kafka.answers import COMMITTED, LATEST, list_offsets, real_offset
 from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.offsets import Offsets
 from kapelle.topology.kafka.schemas import SchemaTopic
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.translate import REFUSED, made
 from kapelle.topology.log import Place
+
+_log = logging.getLogger("kapelle.journal")
 
 POLL_S: Final = 0.1
 RETRY_S: Final = 0.05
@@ -173,9 +177,14 @@ class KafkaFollower:
             topology.topic(stream): [starts.get((stream.name, n), 0) for n in range(topology.partitions(stream))]
             for stream in streams
         }
-        ours = {"fetch.wait.max.ms": END_WAIT_MS, "fetch.message.max.bytes": FETCH_BYTES}
+        # A position that is not there must be told, not corrected: see `_lost`.
+        ours = {"fetch.wait.max.ms": END_WAIT_MS, "fetch.message.max.bytes": FETCH_BYTES, "auto.offset.reset": "error"}
         config = settings.reader(f"{topology.prefix}.journal") | ours
+        self._settings = settings
         self._consumer = made(Consumer, config)
+        self._assign()
+
+    def _assign(self) -> None:
         self._consumer.assign(
             [TopicPartition(topic, n, offset) for topic, all_ in self._next.items() for n, offset in enumerate(all_)]
         )
@@ -231,8 +240,27 @@ class KafkaFollower:
         if error.code() == KafkaError._PARTITION_EOF:
             offsets, partition = self._next[message.topic() or ""], message.partition() or 0
             offsets[partition] = max(message.offset() or 0, offsets[partition])
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self._lost(Place(message.topic() or "", message.partition() or 0))
         elif error.code() in REFUSED or error.fatal():
             raise BrokerRefused(f"The broker refused to read {message.topic()}: {error.str()}")
+
+    def _lost(self, place: Place) -> None:
+        """What was to be read next is not there. Go on at the first record that is, and say what was lost."""
+        offsets = Offsets(self._settings)
+        try:
+            first, wanted = offsets.beginnings([place])[place], self._next[place.topic][place.partition]
+        except (CycleAborted, BrokerRefused) as error:
+            raise JournalUnavailable(f"tell where {place} begins", error) from error
+        finally:
+            offsets.close()
+        if wanted > first:
+            _log.error("%s ends before offset %d, which was to be read next: it is read from %d", place, wanted, first)
+        elif wanted > 0:  # whoever begins to read has not lost what was deleted before
+            count = first - wanted
+            _log.error("%s: %d records at most were deleted before they were read, from %d on", place, count, wanted)
+        self._next[place.topic][place.partition] = first
+        self._assign()
 
 
 class Taken(Sequence[Entry]):

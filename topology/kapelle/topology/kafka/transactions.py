@@ -88,15 +88,16 @@ class Transactor:
         except KafkaException as error:
             raise meaning(error.args[0], f"produce to {place}") from error
 
-    def send_offsets(self, consumer: Consumer, member: str, *, offsets: Mapping[Place, int], changelog_id: str) -> None:
+    def send_offsets(
+        self, consumer: Consumer, member: str, *, offsets: Mapping[Place, int], notes: Mapping[int, Note]
+    ) -> None:
         """Put offsets into the transaction, in the name of the member that was assigned the partitions."""
         metadata = consumer.consumer_group_metadata()
         # A consumer that was thrown out forgets its member id, and the broker takes offsets without one from anybody.
         # Looking after taking the metadata proves that they were taken while we were still that member.
         if not member or consumer.memberid() != member:
             raise CycleAborted("the group gave our partitions to others")
-        note = str(Note(self.transactional_id, changelog_id))
-        positions = [TopicPartition(p.topic, p.partition, offset, note) for p, offset in offsets.items()]
+        positions = [TopicPartition(*place, offset, str(notes[place.partition])) for place, offset in offsets.items()]
         send, timeout_s = self._live().send_offsets_to_transaction, self._settings.call_timeout_s
         try:
             with translated("send offsets"):
