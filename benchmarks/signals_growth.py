@@ -22,7 +22,7 @@ from kapelle.processors.routes import trigger_key
 from kapelle.processors.signals import signals
 from kapelle.processors.signals.matching import Condition, Operator, conditions_json
 from kapelle.processors.signals.tables import SeenRow
-from kapelle.processors.signals.windows import bucket_of, kept
+from kapelle.processors.signals.windows import kept
 from kapelle.processors.triggers import triggers
 from kapelle.processors.triggers.definition import Trigger, Wanted
 from kapelle.schemas import Contract
@@ -171,7 +171,7 @@ def growth(sizes: Sizes) -> dict[str, float]:
 
 def dedup(sizes: Sizes) -> dict[str, float]:
     """What it costs to know ids again: a look-up of one that is not there, over the whole window, memory and disk."""
-    window = kept(bucket_of(NOW_MS))
+    window = kept(1)
     with shard(signals) as made:
         put = made.state.writer.seen.put
         for number in range(sizes.ids):

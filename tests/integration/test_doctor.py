@@ -27,6 +27,7 @@ from kapelle.cli.options import Target
 from kapelle.cli.whole import cli
 from kapelle.topology.build import Topology
 from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.notes import Note
 from kapelle.topology.kafka.topics import Topics
 from tests.integration.runtime.members import Deployment, until
 from tests.support.broker import Broker, BrokerSettings, open_private_broker
@@ -255,7 +256,38 @@ def offsets_gone(broker: Broker, shape: Topology) -> str:
     return shape.group("doubting")
 
 
+def read_up_to(broker: Broker, shape: Topology, offset: int, note: str = "") -> str:
+    """As if a member had read its input up to here."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": shape.group("doubting")})
+    consumer.commit(offsets=[TopicPartition(f"{shape.prefix}.ticks", 0, offset, note)], asynchronous=False)
+    consumer.close()
+    return shape.group("doubting")
+
+
+def input_deleted_unread(broker: Broker, shape: Topology) -> str:
+    for _ in range(3):
+        written(broker, f"{shape.prefix}.ticks", time.time_ns() // 1_000_000)
+    admin = broker.admin()
+    (done,) = admin.delete_records([TopicPartition(f"{shape.prefix}.ticks", 0, 2)]).values()
+    done.result(ENOUGH_S)
+    return read_up_to(broker, shape, 0)
+
+
+def input_replaced(broker: Broker, shape: Topology) -> str:
+    note = Note("somebody").with_inputs({f"{shape.prefix}.ticks": "AnotherTopicIdThanThis"})
+    return read_up_to(broker, shape, 0, str(note))
+
+
+def input_cut_short(broker: Broker, shape: Topology) -> str:
+    return read_up_to(broker, shape, 7)
+
+
 Misdeed = Callable[[Broker, Topology], str]
+LOST: Mapping[Misdeed, str] = {
+    input_deleted_unread: "offsets 0 to 1 (2 in all) were deleted before they were read",
+    input_replaced: "the topic was deleted and created again",
+    input_cut_short: "it was read up to offset 7, but it ends at 0",
+}
 MISDEEDS: Mapping[Misdeed, str] = {
     no_topic: "missing; needs 1 partitions",
     other_partitions: "has 3 partitions; needs 1",
@@ -265,7 +297,21 @@ MISDEEDS: Mapping[Misdeed, str] = {
     a_writer_ahead_of_time: "s ahead of ours",
     another_changelog: "but found another one of that name",
     offsets_gone: "but found none: they have expired, or were deleted",
+    **LOST,
 }
+
+
+@pytest.mark.parametrize("misdeed", LOST, ids=lambda misdeed: misdeed.__name__)
+def test_topics_whose_unread_records_are_lost_are_not_verified(broker: Broker, prefix: str, misdeed: Misdeed) -> None:
+    shape = made(broker, prefix)
+    assert kapelle("topics", "verify", *where(broker, prefix)).exit_code == 0
+
+    misdeed(broker, shape)
+    refused = kapelle("topics", "verify", *where(broker, prefix))
+
+    assert refused.exit_code == 4
+    assert LOST[misdeed] in " ".join(refused.stderr.split())
+    assert "--on-lost-input skip" in refused.stderr
 
 
 @pytest.mark.parametrize("misdeed", MISDEEDS, ids=lambda misdeed: misdeed.__name__)

@@ -16,11 +16,14 @@ import time
 from concurrent.futures import Future
 from pathlib import Path
 
+import pytest
+
 from kapelle.testing.clock import VirtualClock, skip_to_next_timer
 from kapelle.topology.crash import CrashPoint
-from kapelle.topology.embedded import EmbeddedRuntime, EmbeddedSettings, InboxLimits, Position
+from kapelle.topology.embedded import EmbeddedRuntime, EmbeddedSettings, InboxLimits, LogDamaged, Position
 from kapelle.topology.log import Place
-from kapelle.topology.member import wall_clock_ms
+from kapelle.topology.partition_time import SYSTEM_CLOCK
+from kapelle.topology.salvage import salvage
 from tests.proof.checks import table_violations, violations
 from tests.proof.contracts import Tick
 from tests.proof.member import Doom
@@ -150,7 +153,7 @@ def problems_on_disk(directory: Path, acknowledged: dict[Place, int]) -> list[st
 
 def problems_in_the_end(directory: Path) -> list[str]:
     """What is wrong when everything was published and every timer has fired."""
-    clock = VirtualClock(wall_clock_ms())
+    clock = VirtualClock(SYSTEM_CLOCK())
     with EmbeddedRuntime(ALL, directory, clock=clock) as runtime:
         for place, messages in by_place(ALL, PUBLISHED).items():
             runtime.publish_all(messages[runtime.log.end(place) :])
@@ -180,7 +183,7 @@ def test_a_process_killed_again_and_again_loses_and_doubles_nothing(tmp_path: Pa
     assert problems + problems_in_the_end(directory) == []
 
 
-def test_a_torn_file_is_as_if_the_last_cycles_had_not_been(tmp_path: Path) -> None:
+def test_a_torn_file_is_refused_and_salvaged_to_what_was_before_the_last_cycles(tmp_path: Path) -> None:
     chance = random.Random(5)
     original = tmp_path / "original"
     messages = by_place(ALL, PUBLISHED[:400])
@@ -201,6 +204,9 @@ def test_a_torn_file_is_as_if_the_last_cycles_had_not_been(tmp_path: Path) -> No
         torn = tmp_path / f"torn-{number}"
         shutil.copytree(tmp_path / "image", torn)
         os.truncate(torn / "rows" / newest.name, chance.randrange(size // 8, size))
+        with pytest.raises(LogDamaged, match="writes were acknowledged"):
+            EmbeddedRuntime(ALL, torn)
+        assert salvage(ALL, torn) is not None
         problems += problems_on_disk(torn, {})
         with EmbeddedRuntime(ALL, torn) as runtime:
             kept.append(sum(runtime.log.end(place) for place in messages))

@@ -183,7 +183,7 @@ def settling(seen: Watch) -> None:
 
 
 def forgetting(seen: Watch) -> None:
-    """The engine itself: signals and starts that come twice, and what lies so far back that it is swept away."""
+    """The engine itself: what comes twice, what lies so far back that it is swept away, and a clock that goes back."""
     engine = armed()
     seen.look(member_exposition(engine.runtime.counters))
     for signal_id in ("o1", "o1", "o2"):
@@ -194,6 +194,9 @@ def forgetting(seen: Watch) -> None:
     for day in range(3):
         engine.advance(2 * WINDOW_MS)
         say(engine, "orders", f"later-{day}")
+    seen.look(member_exposition(engine.runtime.counters))
+    engine.clock.jump(-WINDOW_MS)
+    say(engine, "orders", "after a jump")
     seen.look(member_exposition(engine.runtime.counters))
 
 

@@ -200,6 +200,8 @@ def test_a_kill_loses_nothing_and_changes_no_id(broker: Broker, place: Place, tm
                 f"12 whole traces; {one.said()} {two.said()}",
                 within_s=150,
             )
+            # One of them may have told everything before the other was up.
+            until(lambda: all(file.exists() for file in files), f"both at work; {one.said()} {two.said()}", within_s=90)
             assert (one.terminate(), two.terminate()) == (0, 0), f"{one.said()} {two.said()}"
         spans = collector.of(name)
 

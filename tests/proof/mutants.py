@@ -1,9 +1,13 @@
 """Members with one step of the protocol broken on purpose. The proof must catch them all, or it proves nothing."""
 
+from collections.abc import Iterable
+
 from kapelle.topology.crash import CrashPoint
 from kapelle.topology.log import Place
 from kapelle.topology.member import Member
+from kapelle.topology.partition_time import Clock
 from kapelle.topology.shard import Shard
+from kapelle.topology.shard_time import ShardTime
 
 
 class TablesBeforeCommit(Member):
@@ -89,14 +93,39 @@ class ChangelogUnread(Member):
     def _admit(self) -> None:
         add = self._restorer.add
 
-        def trusting(shards: list[Shard], now_ms: int) -> list[Shard]:
-            add(shards, now_ms)
+        def trusting(shards: list[Shard], clock: Clock) -> list[Shard]:
+            add(shards, clock)
             self._restorer.drop(shards)
             return shards
 
         self._restorer.add = trusting  # type: ignore[method-assign, assignment]
         super()._admit()
         self._restorer.add = add  # type: ignore[method-assign]
+
+
+class BoundUnread(Member):
+    """Begins with a shard at what its own clock says, wherever the owner before it has been."""
+
+    def _activate(self, shards: Iterable[Shard]) -> None:
+        self.times.resume = lambda _: None  # type: ignore[method-assign, assignment]
+        super()._activate(shards)
+
+
+class BoundUnwritten(Member):
+    """Does not write how late it is: the next owner cannot know."""
+
+    def _send_rows(self) -> None:
+        self.times.keep = lambda _: None  # type: ignore[method-assign, assignment]
+        super()._send_rows()
+
+
+class WallTrusted(Member):
+    """Hands decisions what the wall clock says."""
+
+    def _fill(self) -> bool:
+        for shard in self.shards.values():
+            shard.time = ShardTime()
+        return super()._fill()
 
 
 MUTANTS: dict[str, type[Member]] = {
@@ -107,4 +136,7 @@ MUTANTS: dict[str, type[Member]] = {
     "barrier-ignored": BarrierIgnored,
     "targets-unfenced": TargetsUnfenced,
     "changelog-unread": ChangelogUnread,
+    "bound-unread": BoundUnread,
+    "bound-unwritten": BoundUnwritten,
+    "wall-trusted": WallTrusted,
 }

@@ -8,6 +8,8 @@ from typing import Any
 
 from tests.proof.contracts import Hop, Offer, Pair, Reminder, Side, Tick
 
+REMINDER_MS_MAX = 50
+
 Published = tuple[str, str, Any]  # stream, key, value
 
 
@@ -32,7 +34,7 @@ def hops(records: int, sources: int) -> Iterator[Published]:
 
 def reminders(records: int, chance: random.Random) -> Iterator[Published]:
     for n in range(records):
-        yield "reminders", f"key-{n % 7}", Reminder(f"reminder-{n}", chance.randrange(50))
+        yield "reminders", f"key-{n % 7}", Reminder(f"reminder-{n}", chance.randrange(REMINDER_MS_MAX))
 
 
 def mixed(seed: int, records: int) -> list[Published]:

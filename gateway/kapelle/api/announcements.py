@@ -143,6 +143,8 @@ def _check(body: bytes) -> None:
     """All that is wrong with an announcement in JSON, told at once."""
     try:
         checked = AnnounceBody.model_validate(msgspec.json.decode(body))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _no_json(error) from None
     except ValidationError as error:
         raise RequestValidationError([one | {"loc": ("body", *one["loc"])} for one in error.errors()]) from None
     if checked.id is not None and checked.request_id is not None and checked.id != checked.request_id:
@@ -153,5 +155,9 @@ def _members(body: bytes) -> dict[str, msgspec.Raw]:
     try:
         return msgspec.json.decode(body, type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        told = f"Expected a JSON object, but {error}"
-        raise RequestValidationError([{"loc": ("body",), "msg": told, "type": "json_invalid"}]) from None
+        raise _no_json(error) from None
+
+
+def _no_json(error: Exception) -> RequestValidationError:
+    told = f"Expected a JSON object, but {error}"
+    return RequestValidationError([{"loc": ("body",), "msg": told, "type": "json_invalid"}])

@@ -81,8 +81,9 @@ async def members_of(request: Request) -> dict[str, msgspec.Raw]:
     """The members of a body that is an object, as they were written."""
     body = await request.body()
     try:
+        body.decode()  # what is handed on as it was written must be text as well
         return msgspec.json.decode(body or b"{}", type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"Expected a JSON object, but {error}") from None
 
 

@@ -11,18 +11,22 @@ Without tokens there are no roles. Then only this machine may ask, and no page o
 
 import hmac
 import os
+import re
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from kapelle.api.errors import BadTokens, ExposedWithoutTokens
 
 TOKENS_VARIABLE: Final = "KAPELLE_TOKENS"
 TOKEN_CHARS_MIN: Final = 8
 SCHEME: Final = "bearer"
+PORT_MAX: Final = 65_535
+
+# host[:port] as RFC 3986 has it. Whatever else is in the header is not taken apart: others would do it differently.
+_HOST: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]+)(?::(?P<port>[0-9]{1,5}))?")
 
 
 class Role(IntEnum):
@@ -99,11 +103,18 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def host_of(authority: str) -> str | None:
+    """The host in `host` or `host:port`; None if it is anything else."""
+    found = _HOST.fullmatch(authority)
+    if found is None or int(found["port"] or 0) > PORT_MAX:
+        return None
+    return found["host"]
+
+
 def is_local(host_header: str | None, origin: str | None) -> bool:
     """Whether a request that needs no token was meant for this machine, and not sent by a page from elsewhere."""
-    try:
-        names = [urlsplit(f"//{host_header}").hostname] if host_header else []
-        names += [urlsplit(origin).hostname] if origin else []
-    except ValueError:
-        return False
+    names = [host_of(host_header)] if host_header else []
+    if origin:
+        scheme, _, authority = origin.partition("://")
+        names.append(host_of(authority) if scheme in ("http", "https") else None)
     return all(name is not None and is_loopback(name) for name in names)

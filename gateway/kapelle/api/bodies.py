@@ -128,5 +128,5 @@ class OutputBody(Body):
     workflow_id: Name
     workflow_instance_id: Id
     step_id: Name
-    token: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    token: Name
     params: dict[str, Any]

@@ -12,7 +12,7 @@ from kapelle.api.auth import Role
 from kapelle.api.context import Context, Here
 from kapelle.api.freshness import CHARS_MAX, reached
 from kapelle.api.guarding import ROLE
-from kapelle.api.problems import BadRequest, Forbidden, Unavailable
+from kapelle.api.problems import BadRequest, Forbidden, NotYet
 from kapelle.schemas.headers import trace_of
 from kapelle.views.projection.news import request_news
 from kapelle.views.queries.pages import LIMIT_DEFAULT, LIMIT_MAX, Wanted
@@ -164,7 +164,7 @@ async def _fresh_enough(
     if wait_for:
         news = [request_news(wait_for)]
         if await here.seen(news, lambda connection: outcomes(connection, wait_for) or None, wait_s) is None:
-            raise Unavailable(f"Expected to see request {wait_for!r} within {wait_s:g} s, but it is not visible yet")
+            raise NotYet(f"Expected to see request {wait_for!r} within {wait_s:g} s, but it is not visible yet")
     for text in (min_offset, kapelle_watermark):
         if text:
             await reached(here, text, max(until_s - time.monotonic(), 0.0))

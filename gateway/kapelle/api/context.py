@@ -16,6 +16,7 @@ import msgspec
 from anyio import CapacityLimiter
 from fastapi import Depends, Request, Response
 
+from kapelle.api.checking import Checks
 from kapelle.api.problems import Unavailable
 from kapelle.api.settings import ApiSettings
 from kapelle.processors.streams import Stream
@@ -39,6 +40,7 @@ class Context:
         self.journal = journal
         self.views = views
         self.settings = settings
+        self.checks = Checks()
         self.is_stopping = False
         self._readers = CapacityLimiter(READERS_MAX)
         self._lag: tuple[float, int] = (-LAG_S, 0)

@@ -7,6 +7,7 @@ by its offsets. Whoever tails has a reader of their own, and an id with each eve
 import re
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import anyio.to_thread
@@ -164,12 +165,21 @@ class Tails:
         self._count = 0
         self._threads = CapacityLimiter(TAILS_MAX)
 
-    async def begin(self, event_id: str | None, *, from_start: bool) -> Begin:
-        """Where to begin: after an event, with the first of all, or with what comes now."""
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        """One of the places that there are, for as long as the block. It is taken before anything is waited for."""
         if self._count >= TAILS_MAX:
             raise Unavailable(
                 f"Expected at most {TAILS_MAX} to tail events here, but there are as many: ask another node"
             )
+        self._count += 1
+        try:
+            yield
+        finally:
+            self._count -= 1
+
+    async def begin(self, event_id: str | None, *, from_start: bool) -> Begin:
+        """Where to begin: after an event, with the first of all, or with what comes now."""
         ends = await anyio.to_thread.run_sync(self._ends)
         if event_id:
             return Begin(positions_of(event_id, ends), ends)
@@ -184,14 +194,11 @@ class Tails:
 
         With `quiet_s` also until all that was there has been told, and nothing has come for so long.
         """
-        self._count += 1
         try:
             async for block in self._followed(which, begin, float("inf") if quiet_s is None else quiet_s):
                 yield block
         except JournalError:
             return  # the log is away: they come again with the id of the last event, and miss nothing
-        finally:
-            self._count -= 1
 
     async def _followed(self, which: Which, begin: Begin, quiet_s: float) -> AsyncIterator[bytes]:
         positions = dict(begin.starts)

@@ -10,6 +10,7 @@ hands that on with a read, be it to another node, sees what was written.
 from collections.abc import Mapping
 from typing import Annotated, Final
 
+import anyio.to_thread
 import msgspec
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kapelle.api.context import WATERMARK, Context, watermark_text
 from kapelle.api.problems import BadRequest, Unavailable
 from kapelle.topology.journal import Point
+from kapelle.views.projection import FOLLOWED
 from kapelle.views.projection.news import ANYTHING
 
 CHARS_MAX: Final = 32_768
@@ -64,11 +66,27 @@ async def reached(here: Context, text: str, wait_s: float) -> None:
         return {point: offset for point, offset in wanted.items() if now.get(point, 0) < offset}
 
     if not await here.until([ANYTHING], lambda: not lacking(), wait_s) and (left := lacking()):
+        await _refuse_beyond(here, left)
         now = here.views.watermark
         errors = [
             f"{s}-{n}: wanted {offset}, but the view is at {now.get((s, n), 0)}" for (s, n), offset in left.items()
         ]
         raise Unavailable(f"Expected the view to be that far within {wait_s:g} s, but it is not visible yet", errors)
+
+
+async def _refuse_beyond(here: Context, wanted: Mapping[Point, int]) -> None:
+    """Refuse places that the log does not have: no answer can have told of them."""
+    names = {name for name, _ in wanted}
+
+    def ends() -> dict[Point, int]:
+        known = [stream for stream in FOLLOWED if stream.name in names]
+        return {(stream.name, number): end for stream in known for number, end in here.journal.ends(stream).items()}
+
+    found = await anyio.to_thread.run_sync(ends)
+    beyond = [(point, at) for point, at in wanted.items() if at > found.get(point, 0)]
+    if beyond:
+        told = [f"{s}-{n}: wanted {at}, but the log ends at {found.get((s, n), 0)}" for (s, n), at in beyond]
+        raise BadRequest("Expected places that the log has, but it is not that long", told)
 
 
 class Marking:

@@ -1,15 +1,16 @@
 """Lets in only those who are known, before anything of their request is read. What they may do, routes say: `needs`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kapelle.api.auth import SCHEME, Role, Tokens, is_local
-from kapelle.api.problems import Forbidden, Problem, Unauthorised, problem_response
+from kapelle.api.auth import SCHEME, Role, Tokens, host_of, is_local
+from kapelle.api.problems import BadRequest, Forbidden, Problem, Unauthorised, problem_response
 
 ROLE: Final = "role"
+HOST_CHARS_SHOWN: Final = 80
 
 
 class Guard:
@@ -25,7 +26,9 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and self._is_guarded(scope["path"]):
             try:
-                scope.setdefault("state", {})[ROLE] = self._role(Headers(scope=scope))
+                headers = Headers(scope=scope)
+                check_host(headers.getlist("host"))
+                scope.setdefault("state", {})[ROLE] = self._role(headers)
             except Problem as problem:
                 await problem_response(problem)(scope, receive, send)
                 return
@@ -48,3 +51,10 @@ class Guard:
         if found is None:
             raise Unauthorised("Expected a token that is known here, but found another one")
         return found
+
+
+def check_host(found: Sequence[str]) -> None:
+    """Refuse a request whose header Host is no host: parsers would not agree on where it was meant to go."""
+    if len(found) > 1 or any(text and host_of(text) is None for text in found):
+        told = ", ".join(found)[:HOST_CHARS_SHOWN]
+        raise BadRequest(f"Expected one header `Host` of host or host:port, but found {told!r}")

@@ -14,14 +14,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kapelle.topology.exposition import histogram, lines_of, now, times, total
 from kapelle.topology.metrics import Times
 from kapelle.views.queries.browsing import counts
+from kapelle.views.queries.unreadable import unreadable_count
 
 REQUESTS: Final = total("api_requests", "Requests that were answered, by method, route and status.")
 SECONDS: Final = times("api_request", "How long requests took by route, waiting included.")
 OPEN: Final = now("api_requests_open", "Requests that are being answered.")
 VIEW_LAG: Final = now("view_lag_records", "Records of the log that the view has not folded yet.")
+UNREADABLE: Final = now("view_unreadable_records", "Records of the log that the view could not read, and lists.")
 INSTANCES: Final = now("instances", "Instances by status: CREATED are queued, IN_PROGRESS run.")
 TASKS: Final = now("tasks_open", "Tasks by type that nobody has finished yet: those that wait, and those in work.")
-ALL: Final = (REQUESTS, SECONDS, OPEN, VIEW_LAG, INSTANCES, TASKS)
+ALL: Final = (REQUESTS, SECONDS, OPEN, VIEW_LAG, UNREADABLE, INSTANCES, TASKS)
 
 OTHER: Final = "other"  # what is no route, or was refused before one was looked for
 WAITING: Final = ("CREATED", "IN_PROGRESS", "PAUSED")
@@ -85,13 +87,18 @@ def _route(scope: Scope) -> str:
 
 
 def depths(connection: sqlite3.Connection) -> list[str]:
-    """How many instances wait and run, and how many tasks are open, as the view has it."""
+    """How many records it could not read, instances wait and run, and tasks are open, as the view has it."""
     found = counts(connection)
     tasks = connection.execute(
         "SELECT type, COUNT(*) FROM tasks WHERE is_over = 0 AND type IS NOT NULL GROUP BY type ORDER BY type"
     ).fetchall()
+    unreadable = lines_of(UNREADABLE, [({}, unreadable_count(connection))])
     instances = [({"status": status}, found.get(status, 0)) for status in WAITING]
-    return [*lines_of(INSTANCES, instances), *lines_of(TASKS, [({"type": row[0]}, row[1]) for row in tasks])]
+    return [
+        *unreadable,
+        *lines_of(INSTANCES, instances),
+        *lines_of(TASKS, [({"type": row[0]}, row[1]) for row in tasks]),
+    ]
 
 
 def view_lines(lag: int | None) -> Iterator[str]:

@@ -5,6 +5,7 @@
     ├── Unauthorised 401        no token, or none of ours
     ├── Forbidden 403           a token whose role may not do it
     ├── NotFound 404            no such thing
+    ├── NotYet 412              a read that waits for a request which nobody has made, or which is not visible yet
     ├── TooLarge 413            more than a record can hold
     ├── Refused 400…422         the engine refused the command, and says why
     └── Unavailable 503         the log cannot be reached, or the view has stopped
@@ -79,6 +80,12 @@ class NotFound(Problem):
     status = 404
 
 
+class NotYet(Problem):
+    """What a read should wait for did not come in time."""
+
+    status = 412
+
+
 class TooLarge(Problem):
     """More than can be taken."""
 
@@ -123,7 +130,10 @@ def problem_response(problem: Problem) -> Response:
         "errors": problem.errors[:ERRORS_MAX],
         "request_id": problem.request_id,
     }
-    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": str(RETRY_AFTER_S)}}.get(problem.status)
+    later = {"Retry-After": str(RETRY_AFTER_S)}
+    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: later}.get(problem.status)
+    if isinstance(problem, NotYet):
+        headers = later
     return Response(msgspec.json.encode(body), problem.status, headers, MEDIA_TYPE)
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from kapelle.api.context import Context
 from kapelle.processors.routes import RUN_COMMANDS, run_key
+from kapelle.processors.runs.answers import answer_of
 from kapelle.processors.runs.states import FAILED, GIVEN_OUT
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Report, StepStatus
@@ -32,6 +33,11 @@ BECOMES: Final = {
     Report.STOPPED: frozenset({S.STOPPED}),
     Report.RETURNED: FAILED | {S.COMPLETED_WITH_ERROR},
 }
+
+
+OTHER_ANSWER: Final = (
+    "Expected the answer that was taken, but this one has other outputs or signals: an attempt is answered once"
+)
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -108,7 +114,10 @@ def _certain(said: Said, attempt: AttemptFound | None) -> Heard | None:
 def _over(said: Said, attempt: AttemptFound) -> Heard:
     """The attempt is over: as its worker said, or otherwise."""
     if said.report is not Report.HEARTBEAT and attempt.status in BECOMES[said.report]:
-        return Heard(said.token, True, attempt.reason or None)
+        if attempt.answer == answer_of(said.command):
+            return Heard(said.token, True, attempt.reason or None)
+        if attempt.answer is not None:
+            return Heard(said.token, False, OTHER_ANSWER)
     return Heard(said.token, False, f"Expected attempt {attempt.attempt} to be running, but it is {attempt.status}")
 
 

@@ -6,6 +6,7 @@ with ApiServer(app, "127.0.0.1", 0) as server:      # in a thread of its own
     httpx.get(f"{server.url}/health")
 """
 
+import asyncio
 import signal
 import socket
 import threading
@@ -17,12 +18,15 @@ import uvicorn
 from fastapi import FastAPI
 
 from kapelle.api.auth import check_exposure
+from kapelle.api.connections import ACCEPTED_AT_ONCE, Limits, connections_here, limited, quiet
 from kapelle.api.context import Context
 from kapelle.api.errors import AddressTaken
+from kapelle.api.settings import ApiSettings
 
 STOP_S: Final = 5  # how long requests may take to end once we are told to stop
 START_S: Final = 10.0
 BACKLOG: Final = 2_048
+VANISHED_MS: Final = 60_000  # how long a peer may leave what was sent unacknowledged
 
 
 class _Server(uvicorn.Server):
@@ -34,7 +38,10 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(quiet)
         await super().startup(sockets)
+        for one in sockets or ():
+            one.listen(BACKLOG)  # asyncio accepts few at a time, and has the kernel keep no more than that
         self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's own signature
@@ -56,9 +63,17 @@ class ApiServer:
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
         self._is_ready = threading.Event()
         self._on_ready: Callable[[str], None] = lambda _: None
+        settings = self._context.settings
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_graceful_shutdown=STOP_S, server_header=False
+            app,
+            http=limited(limits_of(settings)),
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=STOP_S,
+            server_header=False,
+            backlog=ACCEPTED_AT_ONCE,
         )
+        config.timeout_keep_alive = settings.idle_ms / 1000  # a fraction will do as well
         self._server = _Server(config, self._context, self._tell_ready)
         self._thread = threading.Thread(target=self._run, name="kapelle-api", daemon=True)
 
@@ -103,12 +118,26 @@ def serve(app: FastAPI, host: str, port: int, ready: Callable[[str], None] = lam
     ApiServer(app, host, port).run(ready)
 
 
+def limits_of(settings: ApiSettings) -> Limits:
+    """What the settings of an API allow its connections."""
+    return Limits(
+        connections=connections_here() if settings.connections_max is None else settings.connections_max,
+        head_s=settings.head_ms / 1000,
+        body_s=settings.body_ms / 1000,
+        unread_s=settings.unread_ms / 1000,
+    )
+
+
 def _bound(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # By name: asyncio turns off Nagle's delay (40 ms an answer) only for sockets that say that they are TCP.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # What is accepted inherits it: a peer that has vanished without a word is noticed, and its connection closed.
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, VANISHED_MS)
         found.bind((host, port))
         found.listen(BACKLOG)
     except OSError as error:

@@ -112,9 +112,11 @@ def _serve(
     settings: "ApiSettings",
 ) -> None:
     from kapelle.api import ApiServer, check_exposure, create_app  # noqa: PLC0415 - FastAPI is slow to import
+    from kapelle.api.connections import raise_descriptor_limit  # noqa: PLC0415
     from kapelle.topology.journal import KafkaJournal  # noqa: PLC0415
     from kapelle.views import Views  # noqa: PLC0415
 
+    raise_descriptor_limit()
     check_exposure(where.host, settings.tokens)
     journal = KafkaJournal(target.topology(), target.kafka())
     opened.callback(journal.close)

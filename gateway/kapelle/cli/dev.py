@@ -16,12 +16,14 @@ from kapelle.cli import output
 from kapelle.cli.errors import DataInUse, NotAWorker
 from kapelle.cli.loading_worker import load_workers
 from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
-from kapelle.cli.processors import LogFormatOption, LogLevelOption
+from kapelle.cli.processors import LogFormatOption, LogLevelOption, OnBugOption, SetAside
+from kapelle.cli.salvaging import LOG, VIEWS, damage_told, record, salvaged
 from kapelle.cli.server import TOKEN_VARIABLE, token
 from kapelle.cli.serving import HooksFile, Host, Port, TokensFile, api_settings, reloading, serving_api
+from kapelle.cli.setting_aside import records_at
 from kapelle.cli.stopping import Stopping, stopping
 from kapelle.cli.worker import CONCURRENCY, Concurrency, HttpAllow, http_transport, serve_http, served
-from kapelle.topology.settings import MemberSettings
+from kapelle.topology.settings import MemberSettings, OnBug, RecordAt
 
 if TYPE_CHECKING:
     from kapelle.api import ApiSettings
@@ -33,6 +35,9 @@ WATCH_S: Final = 0.2
 DRAIN_S: Final = 2.0  # a developer who stops does not want to wait
 
 Failure = Callable[[], BaseException | None]
+Salvage = Annotated[
+    bool, typer.Option("--salvage", help="Go on with a damaged --data as far as it can be read; a copy of it is kept.")
+]
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +52,9 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     tokens: Path | None
     hooks: Path | None
     registry: bool = False
+    salvage: bool = False
+    on_bug: OnBug = OnBug.STOP
+    set_aside: frozenset[RecordAt] = frozenset()
 
 
 def dev(
@@ -68,6 +76,9 @@ def dev(
     registry: Annotated[
         bool, typer.Option("--registry", help="Run a schema registry too, and write public records by its ids.")
     ] = False,
+    salvage: Salvage = False,
+    on_bug: OnBugOption = OnBug.STOP,
+    set_aside: SetAside = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the API's page in a browser.")] = False,
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.WARNING,
@@ -77,10 +88,14 @@ def dev(
     No Kafka is needed. With --data, what is acknowledged survives a crash and a restart; one process has a directory at
     a time. Ctrl-C ends it.
 
+    A directory that lacks what was acknowledged, because files are damaged, gone or older, is refused. With --salvage
+    it is used all the same, and what was lost is told: here, among the dead letters, and in a file beside the copy.
+
     \b
     Examples:
       kapelle dev
       kapelle dev --data kapelle-data --worker steps
+      kapelle dev --data kapelle-data --salvage
       kapelle dev --port 9000 --http-allow api.example.com
     """
     began_s = time.monotonic()
@@ -94,6 +109,9 @@ def dev(
         tokens=tokens,
         hooks=hooks,
         registry=registry,
+        salvage=salvage,
+        on_bug=on_bug,
+        set_aside=records_at(set_aside),
     )
     with (
         logged_to_stderr(log_format, log_level),
@@ -103,6 +121,8 @@ def dev(
         ExitStack() as opened,
     ):
         heard.working()
+        if data is not None:
+            opened.enter_context(damage_told(data))
         url, failures = _opened(opened, wanted)
         output.data(url)
         _welcome(url, wanted, time.monotonic() - began_s)
@@ -115,24 +135,34 @@ def dev(
 def _opened(opened: ExitStack, wanted: Wanted) -> tuple[str, Sequence[Failure]]:
     """Start the parts, each on top of the one before; they are closed the other way round."""
     from kapelle.api import ApiServer, check_exposure, create_app  # noqa: PLC0415 - FastAPI is slow to import
+    from kapelle.api.connections import raise_descriptor_limit  # noqa: PLC0415
     from kapelle.topology.embedded import EmbeddedRuntime  # noqa: PLC0415
     from kapelle.topology.journal import EmbeddedJournal  # noqa: PLC0415
     from kapelle.topology.page import topology  # noqa: PLC0415
     from kapelle.topology.tables import StoreLocked  # noqa: PLC0415
     from kapelle.views import Views  # noqa: PLC0415
+    from kapelle.views.witness import witness_of  # noqa: PLC0415
 
+    raise_descriptor_limit()
     settings = api_settings(wanted.tokens, wanted.hooks)
     check_exposure(wanted.host, settings.tokens)
     steps = _steps(wanted, settings)
     directory = wanted.data or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="kapelle-dev-")))
     whole = topology()
+    how = _written(opened, whole, wanted)
+    saved = salvaged(wanted.data, whole, how.member.framing) if wanted.salvage else None
+    witness = None if saved is not None else witness_of(directory / VIEWS, whole)
     try:
-        runtime = opened.enter_context(EmbeddedRuntime(whole, directory / "log", _written(opened, whole, wanted)))
+        runtime = opened.enter_context(
+            EmbeddedRuntime(whole, directory / LOG, msgspec.structs.replace(how, witness=witness))
+        )
     except StoreLocked as error:
         raise DataInUse(directory, error.holder) from error
     runtime.start()
+    if saved is not None:
+        record(runtime, saved)
     journal = EmbeddedJournal(runtime)
-    views = opened.enter_context(Views(journal, directory / "views"))
+    views = opened.enter_context(Views(journal, directory / VIEWS, anew=saved is not None))
     server = opened.enter_context(ApiServer(create_app(journal, views, settings), wanted.host, wanted.port))
     # Looking at the file of hooks fails never: one that cannot be used is told of, and changes nothing.
     failures: list[Failure] = [
@@ -150,14 +180,15 @@ def _written(opened: ExitStack, topology: "Topology", wanted: Wanted) -> "Embedd
     from kapelle.registry import PublicSchemas, RegistryClient, RegistryServer  # noqa: PLC0415 - slow to import
     from kapelle.topology.embedded import EmbeddedSettings  # noqa: PLC0415
 
+    member = MemberSettings(on_bug=wanted.on_bug, set_aside=wanted.set_aside)
     if not wanted.registry:
-        return EmbeddedSettings()
+        return EmbeddedSettings(member=member)
     server = opened.enter_context(RegistryServer())
     output.say(f"schema registry at {server.url}")
     schemas = PublicSchemas(topology)
     with RegistryClient(server.url) as client:
         schemas.apply(client)
-        return EmbeddedSettings(member=MemberSettings(framing=schemas.framing(client)))
+        return EmbeddedSettings(member=msgspec.structs.replace(member, framing=schemas.framing(client)))
 
 
 def _steps(wanted: Wanted, settings: "ApiSettings") -> "Worker | None":

@@ -15,7 +15,9 @@
     │   ├── BadProperty          -X or the file of --config holds something other than name=value
     │   ├── BadClientSetting     librdkafka does not take a setting
     │   ├── BadFile              a file that cannot be read, or not as what its name says
+    │   ├── BadSalvage           --salvage without a directory
     │   ├── BadParam             --param is not NAME=VALUE
+    │   ├── BadRecord            --set-aside is not TOPIC-PARTITION@OFFSET
     │   ├── NotAWorker           what is named as a worker is something else, or has no steps
     │   └── WrongServer          the URL is none, or what answers there is not Kapelle; tokens that cannot be used
     ├── 3 not found
@@ -29,6 +31,7 @@
     │   ├── SchemasDiffer        the registry has other schemas than those of public topics, or refuses ours
     │   ├── AddressTaken         something else listens where we should
     │   ├── DataInUse            another process has the directory of `kapelle dev`
+    │   ├── DataDamaged          files of the log of `kapelle dev` cannot be read
     │   └── InTheWay             the server refuses as things are; or the token does not allow it
     └── 5 unavailable
         ├── Unreachable          no broker answers
@@ -96,10 +99,28 @@ class BadFile(CommandError):
     code = ExitCode.USAGE
 
 
+class BadSalvage(CommandError):
+    """There is no directory to salvage."""
+
+    code = ExitCode.USAGE
+
+
 class BadParam(CommandError):
     """A parameter that is not NAME=VALUE."""
 
     code = ExitCode.USAGE
+
+
+class BadRecord(CommandError):
+    """A record that is not TOPIC-PARTITION@OFFSET."""
+
+    code = ExitCode.USAGE
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            f"Expected a record such as kapelle.runs.commands-3@1234 for --set-aside, but found {found[:80]!r}"
+        )
+        self.found = found
 
 
 class NotAWorker(CommandError):
@@ -220,6 +241,19 @@ class DataInUse(CommandError):
     def __init__(self, directory: object, holder: str) -> None:
         super().__init__(
             f"Expected {directory} to be free, but it is in use by {holder}: stop that one, or give another --data"
+        )
+
+
+class DataDamaged(CommandError):
+    """Files of the log cannot be read."""
+
+    code = ExitCode.PRECONDITION
+
+    def __init__(self, directory: object, reason: str) -> None:
+        super().__init__(
+            f"Expected all files of the log in {directory} to be readable, but some are damaged: "
+            f"{' '.join(reason.split()).rstrip('.')}. Bring back a copy of the whole directory, or go on with what can "
+            f"be read: `kapelle dev --data {directory} --salvage`, which keeps a copy of what is there"
         )
 
 

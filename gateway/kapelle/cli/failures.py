@@ -1,5 +1,6 @@
 """What an error of any layer means to the operator: an exit code, and one paragraph."""
 
+import sqlite3
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -7,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 from kapelle.cli.errors import CommandError, ExitCode, line_of, with_line
 from kapelle.processors.errors import ProcessorError
 from kapelle.schemas import SchemaError
-from kapelle.topology.embedded.errors import DirectoryDiffers
+from kapelle.topology.embedded.errors import DirectoryDiffers, DirectoryTaken, LogDamaged
 from kapelle.topology.errors import (
     BadSetting,
     BrokerRefused,
@@ -16,6 +17,7 @@ from kapelle.topology.errors import (
     CycleAborted,
     FoldError,
     HandlerFailed,
+    InputLost,
     InstanceFencedAgain,
     OffsetsLost,
     ProducerLost,
@@ -32,11 +34,14 @@ CODES: Final = (
     (ChangelogReplaced, ExitCode.PRECONDITION),
     (OffsetsLost, ExitCode.PRECONDITION),
     (ChangelogShortened, ExitCode.PRECONDITION),
+    (InputLost, ExitCode.PRECONDITION),
     (InstanceFencedAgain, ExitCode.PRECONDITION),
     (BrokerRefused, ExitCode.PRECONDITION),
     (StoreLocked, ExitCode.PRECONDITION),
     (RowVersionUnknown, ExitCode.PRECONDITION),
     (DirectoryDiffers, ExitCode.PRECONDITION),
+    (DirectoryTaken, ExitCode.PRECONDITION),
+    (LogDamaged, ExitCode.PRECONDITION),
     (BadMoment, ExitCode.USAGE),
     (BadExport, ExitCode.USAGE),
     (NoHistory, ExitCode.NOT_FOUND),
@@ -91,9 +96,10 @@ def kafka_error(error: BaseException) -> KafkaError | None:
 def paragraph(error: Exception) -> str:
     """What to tell the operator."""
     if isinstance(error, HandlerFailed):
+        one = f"with --set-aside {error.record} to put this record aside, or " if error.record else ""
         return (
             f"{error}{line_of(error.__cause__)}. Nothing of that cycle was committed: mend the processor and start it "
-            "again, or start it with --on-bug dead-letter to put such records aside"
+            f"again, or start it {one}with --on-bug dead-letter to put all such records aside"
         )
     if isinstance(error, SPEAKING):
         return str(error)
@@ -102,6 +108,11 @@ def paragraph(error: Exception) -> str:
         return f"Kafka's client says: {said.str()}"
     if isinstance(error, OSError):
         return f"The system refused: {error}"
+    if isinstance(error, sqlite3.Error):
+        return (
+            f"The file of the view could not be used: {error}. Look at the space and the health of its disk. The view "
+            "is a cache: delete its directory, and the next start makes it again from the log"
+        )
     return (
         f"Unexpected {with_line(error)}. This is a defect of Kapelle: `kapelle --debug` with the same words shows more"
     )

@@ -8,8 +8,8 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from kapelle.cli.errors import NoDeadLetters, NotThere, Unreachable
+from kapelle.topology.kafka.answers import is_there, watermarks
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.reader import MISSING
 from kapelle.topology.kafka.translate import meaning, translated
 
 BATCH: Final = 500
@@ -25,9 +25,9 @@ def last_records(settings: KafkaSettings, topic: str, count: int) -> list[Found]
     try:
         with translated(f"read {topic}"):
             known = consumer.list_topics(topic, settings.request_timeout_s).topics[topic]
-            if known.error is not None and known.error.code() in MISSING:
+            if not is_there(known):
                 raise NoDeadLetters(topic)
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), settings.request_timeout_s)
+            low, high = watermarks(consumer, (topic, 0), settings.request_timeout_s)
         # Transactions leave marks that take offsets too, so a look back may find too few and must go further.
         back = 2 * count
         while True:
@@ -46,9 +46,9 @@ def records_at(settings: KafkaSettings, topic: str, offsets: Sequence[int]) -> l
     try:
         with translated(f"read {topic}"):
             known = consumer.list_topics(topic, settings.request_timeout_s).topics[topic]
-            if known.error is not None and known.error.code() in MISSING:
+            if not is_there(known):
                 raise NoDeadLetters(topic)
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, 0), settings.request_timeout_s)
+            low, high = watermarks(consumer, (topic, 0), settings.request_timeout_s)
         wanted = dict.fromkeys(offsets)
         found = [_at(consumer, TopicPartition(topic, 0, offset), (low, high), settings) for offset in wanted]
     finally:

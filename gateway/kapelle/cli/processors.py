@@ -17,13 +17,14 @@ from kapelle.cli.options import TIMEOUT_S, App, Config, Extra, Partitions, Prefi
 from kapelle.cli.reach import reaching
 from kapelle.cli.reporting import Reporter
 from kapelle.cli.schemas import Url, framing
+from kapelle.cli.setting_aside import records_at
 from kapelle.cli.stopping import Stopping, stopping
 from kapelle.cli.topics import planned, wrong
 from kapelle.topology.build import Topology
 from kapelle.topology.errors import TopicsDiffer
 from kapelle.topology.kafka.config import KafkaSettings, Protocol
 from kapelle.topology.kafka.run import KafkaMember
-from kapelle.topology.settings import Limits, MemberSettings, OnBug
+from kapelle.topology.settings import Limits, MemberSettings, OnBug, OnLostInput
 
 group = typer.Typer(name="processors", help="Run the processors of a topology.", no_args_is_help=True)
 
@@ -57,6 +58,21 @@ ProtocolOption = Annotated[
 ]
 OnBugOption = Annotated[
     OnBug, typer.Option("--on-bug", help="When a processor's own code raises: stop, or put the record aside.")
+]
+SetAside = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set-aside",
+        metavar="TOPIC-PARTITION@OFFSET",
+        help="Make a dead letter of this record, whatever it says. Again for more.",
+    ),
+]
+OnLostInputOption = Annotated[
+    OnLostInput,
+    typer.Option(
+        "--on-lost-input",
+        help="When input was deleted before it was read: stop, or write a dead letter about it and go on.",
+    ),
 ]
 SameCycle = Annotated[
     bool, typer.Option("--same-cycle/--no-same-cycle", help="Deliver commands within the cycle where that is safe.")
@@ -113,6 +129,8 @@ def run(
     transaction_timeout_ms: TransactionTimeout = TRANSACTION_TIMEOUT_MS,
     statistics_ms: Statistics = STATISTICS_MS,
     on_bug: OnBugOption = OnBug.STOP,
+    set_aside: SetAside = None,
+    on_lost_input: OnLostInputOption = OnLostInput.STOP,
     same_cycle: SameCycle = True,
     registry: Url = None,
     metrics_port: MetricsPort = None,
@@ -154,9 +172,9 @@ def run(
         statistics_ms=statistics_ms,
     )
     _check_hosted(topology, hosted, app)
-    limits = Limits(patience_ms=PATIENCE_MS)
-    written = framing(topology, registry)
-    settings = MemberSettings(on_bug=on_bug, same_cycle=same_cycle, limits=limits, framing=written)
+    policies = MemberSettings(on_bug=on_bug, set_aside=records_at(set_aside), on_lost_input=on_lost_input)
+    limits, written = Limits(patience_ms=PATIENCE_MS), framing(topology, registry)
+    settings = msgspec.structs.replace(policies, same_cycle=same_cycle, limits=limits, framing=written)
     with logged_to_stderr(log_format, log_level), stopping() as heard, serving(metrics_port) as server, reaching(kafka):
         _log.info("starting", extra={"fields": _started(topology, kafka, hosted, state_dir)})
         with mending(target):

@@ -53,11 +53,16 @@ def relaying(
 def measured(
     heard: Stopping, text: metrics.Text, server: metrics.MetricsServer | None, file: Path | None
 ) -> Iterator[Callable[[], bool]]:
-    """Tell metrics within this block. What it gives is to be asked between batches: whether to stop."""
+    """Tell metrics within this block. What it gives is to be asked between batches: whether to stop.
+
+    The file is there as soon as the work begins: a relay that has nothing to do is measured like any other.
+    """
     if server is not None:
         server.text, server.unready = text, str
         _log.info("serving metrics", extra={"fields": {"url": server.url}})
     due = Every(FILE_S)
+    if file is not None:
+        metrics.write(file, text())
 
     def stopped() -> bool:
         if file is not None and due():

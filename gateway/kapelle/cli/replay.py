@@ -14,7 +14,7 @@ from kapelle.cli import output, tables
 from kapelle.cli.dlq import Form
 from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.options import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
-from kapelle.cli.replaying import Data, File, Progress, Where, opened_history, scratch
+from kapelle.cli.replaying import Data, File, PassOver, Progress, Where, opened_history, scratch, tell_unreadable
 from kapelle.cli.schemas import Url
 from kapelle.cli.subjects import What, subjects
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kapelle.topology.replay.changes import Changed
     from kapelle.topology.replay.history import History
     from kapelle.topology.replay.looking import Point, Shown, Subject
+    from kapelle.topology.replay.moments import Moment
 
 ROWS_MAX: Final = 1_000_000
 
@@ -55,6 +56,7 @@ def as_of(
     config: Config = None,
     extra: Extra = None,
     registry: Url = None,
+    pass_over: PassOver = False,
     timeout_s: Timeout = TIMEOUT_S,
     count: Count = 1_000,
     form: Output = Form.TEXT,
@@ -80,9 +82,10 @@ def as_of(
         extra=extra or (),
         timeout_s=timeout_s,
     )
-    with opened_history(Where(target=target, data=data, file=file, registry=registry)) as history:
+    where = Where(target=target, data=data, file=file, registry=registry, passes_over=pass_over)
+    with opened_history(where) as history:
         wanted = subjects(history.topology, what, names or ())
-        points, rows = _looked(history, wanted, moment, count)
+        points, rows = _looked(history, wanted, where.moment(moment, history.topology), count)
     if form is Form.JSON:
         output.json({"shards": points, "rows": rows[:count]})
     else:
@@ -94,13 +97,12 @@ def as_of(
 
 
 def _looked(
-    history: "History", wanted: "Sequence[Subject]", text: str, count: int
+    history: "History", wanted: "Sequence[Subject]", moment: "Moment", count: int
 ) -> "tuple[list[Point], list[Shown]]":
     """How far each shard was folded, and the rows that were asked for, one more than that if there are more."""
     from kapelle.topology.replay.looking import folded, point, rows_about  # noqa: PLC0415 - slow to import
-    from kapelle.topology.replay.moments import Moment  # noqa: PLC0415
 
-    moment, progress = Moment.parse(text, history.topology), Progress()
+    progress = Progress()
     points: list[Point] = []
     rows: list[Shown] = []
     with scratch() as store:
@@ -108,6 +110,7 @@ def _looked(
             for fold, is_done in folded(history, subject.shards(history), moment, store):
                 progress.folding(fold)
                 if is_done:
+                    tell_unreadable(f"{fold.shard[0]}-{fold.shard[1]}", fold.unreadable.count, fold.unreadable.first)
                     points.append(point(fold))
                     rows += islice(rows_about(fold, subject), count + 1 - len(rows))
     return points, rows
@@ -129,6 +132,7 @@ def diff(
     config: Config = None,
     extra: Extra = None,
     registry: Url = None,
+    pass_over: PassOver = False,
     timeout_s: Timeout = TIMEOUT_S,
     count: Count = 1_000,
     form: Output = Form.TEXT,
@@ -152,7 +156,7 @@ def diff(
         extra=extra or (),
         timeout_s=timeout_s,
     )
-    where = Where(target=target, data=data, file=file, registry=registry)
+    where = Where(target=target, data=data, file=file, registry=registry, passes_over=pass_over)
     found = _compared(where, (before, after), (what, names or ()), count)
     if form is Form.JSON:
         output.json(found[:count])
@@ -165,7 +169,7 @@ def diff(
 
 def _compared(where: Where, moments: tuple[str, str], asked: tuple[What, Sequence[str]], count: int) -> "list[Changed]":
     from kapelle.topology.replay.changes import changed  # noqa: PLC0415 - slow to import
-    from kapelle.topology.replay.moments import END, Moment  # noqa: PLC0415
+    from kapelle.topology.replay.moments import END  # noqa: PLC0415
 
     # A moment that is the name of a file is the end of what is in it.
     files = [Path(text) if Path(text).is_file() else None for text in moments]
@@ -178,8 +182,8 @@ def _compared(where: Where, moments: tuple[str, str], asked: tuple[What, Sequenc
         opened_history(places[0]) as first,
         nullcontext(first) if places[0] == places[1] else opened_history(places[1]) as second,
     ):
-        before = first, Moment.parse(texts[0], first.topology), one
-        after = second, Moment.parse(texts[1], second.topology), other
+        before = first, where.moment(texts[0], first.topology), one
+        after = second, where.moment(texts[1], second.topology), other
         found = changed(before, after, subjects(first.topology, *asked), progress.folding)
         return list(islice(found, count + 1))
 
@@ -215,6 +219,7 @@ def export(
     config: Config = None,
     extra: Extra = None,
     registry: Url = None,
+    pass_over: PassOver = False,
     timeout_s: Timeout = TIMEOUT_S,
 ) -> None:
     """Write the history of all processors to an Avro object container file, with the fingerprint of its fold.
@@ -228,7 +233,6 @@ def export(
       kapelle replay export history.avro --data kapelle-data --as-of 2026-11-10T09:00:00Z
     """
     from kapelle.topology.replay.exports import about, folded_facts, write_export  # noqa: PLC0415 - slow to import
-    from kapelle.topology.replay.moments import Moment  # noqa: PLC0415
 
     target = Target(
         servers=servers,
@@ -240,8 +244,9 @@ def export(
         timeout_s=timeout_s,
     )
     progress = Progress()
-    with opened_history(Where(target=target, data=data, registry=registry)) as history, scratch() as store:
-        moment = Moment.parse(at, history.topology)
+    where = Where(target=target, data=data, registry=registry, passes_over=pass_over)
+    with opened_history(where) as history, scratch() as store:
+        moment = where.moment(at, history.topology)
         facts = list(folded_facts(history, moment, store, progress.folding))
         version = importlib.metadata.version("kapelle")
         written = write_export(file, history, about(history, facts, version))

@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -15,19 +15,21 @@ from kapelle.cli.errors import DataInUse, NoServers
 from kapelle.cli.loading import load_topology
 from kapelle.cli.options import SERVERS, Target, properties
 from kapelle.cli.reach import reaching
+from kapelle.cli.salvaging import LOG, VIEWS, damage_told
 from kapelle.cli.schemas import framing
 from kapelle.cli.topics import planned, wrong
 from kapelle.topology.kafka.topics import Do
 from kapelle.topology.replay.errors import NoHistory
 
 if TYPE_CHECKING:
+    from kapelle.topology.build import Topology
     from kapelle.topology.kafka.config import KafkaSettings
     from kapelle.topology.replay.folding import Folding
     from kapelle.topology.replay.history import History
+    from kapelle.topology.replay.moments import Moment
     from kapelle.topology.tables import RocksStore
 
 TELL_EVERY_S: Final = 2.0
-LOG: Final = "log"  # where `kapelle dev --data` keeps its log
 
 Data = Annotated[
     Path | None,
@@ -35,6 +37,10 @@ Data = Annotated[
 ]
 File = Annotated[
     Path | None, typer.Option("--file", metavar="FILE", dir_okay=False, help="A file of `kapelle replay export`.")
+]
+
+PassOver = Annotated[
+    bool, typer.Option("--pass-over-unknown", help="Go on without records whose schema is not known anywhere.")
 ]
 
 
@@ -45,6 +51,13 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     data: Path | None = None
     file: Path | None = None
     registry: str | None = None
+    passes_over: bool = False
+
+    def moment(self, text: str, topology: "Topology") -> "Moment":
+        """A moment as it was written."""
+        from kapelle.topology.replay.moments import Moment  # noqa: PLC0415 - slow to import
+
+        return msgspec.structs.replace(Moment.parse(text, topology), passes_over=self.passes_over)
 
     def __str__(self) -> str:
         return str(self.file or self.data or "Kafka")
@@ -73,21 +86,25 @@ def _exported(where: Where, file: Path) -> "History":
 
 
 def _stored(opened: ExitStack, where: Where, data: Path) -> "History":
-    from kapelle.topology.replay.history import StoredHistory  # noqa: PLC0415 - slow to import
+    from kapelle.topology.embedded.soundness import check  # noqa: PLC0415 - slow to import
+    from kapelle.topology.replay.history import StoredHistory  # noqa: PLC0415
+    from kapelle.views.witness import witness_of  # noqa: PLC0415
 
     topology = where.target.topology()
     if not (data / LOG).is_dir():
         raise NoHistory(data)
-    store = locked(opened, data / LOG, data)
+    witness = witness_of(data / VIEWS, topology)
+    opened.enter_context(damage_told(data))
+    store = locked(opened, data / LOG, data, check=lambda path: check(path, witness))
     return StoredHistory(topology, store, where=data, framing=framing(topology, where.registry))
 
 
-def locked(opened: ExitStack, path: Path, shown: Path) -> "RocksStore":
-    """A store that nobody else has, closed at the end."""
+def locked(opened: ExitStack, path: Path, shown: Path, *, check: Callable[[Path], None] | None = None) -> "RocksStore":
+    """A store that nobody else has, closed at the end. `check` may refuse it before it is opened."""
     from kapelle.topology.tables import Memory, RocksStore, StoreLocked  # noqa: PLC0415 - slow to import
 
     try:
-        store = RocksStore(path, Memory())
+        store = RocksStore(path, Memory(), check=check)
     except StoreLocked as error:
         raise DataInUse(shown, error.holder) from error
     opened.callback(store.close)
@@ -129,6 +146,14 @@ def scratch() -> "Iterator[RocksStore]":
             yield store
         finally:
             store.close()
+
+
+def tell_unreadable(shard: str, count: int, first: Sequence[tuple[int, str]]) -> None:
+    """Say which records of a history could not be read."""
+    if count:
+        output.say(f"{shard}: {output.counted(count, 'record')} could not be read and passed over", style="yellow")
+    for offset, reason in first:
+        output.say(f"  offset {offset}: {reason}")
 
 
 class Progress:

@@ -14,7 +14,9 @@ from kapelle.cli.errors import TopicsWrong, UnknownProcessor
 from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.options import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
 from kapelle.cli.reach import reaching
+from kapelle.topology.errors import InputLost
 from kapelle.topology.kafka import notes
+from kapelle.topology.kafka.inputs import vanished
 from kapelle.topology.kafka.topics import MENDABLE, Change, Do, Topics
 
 SHOWN_MAX = 20
@@ -148,6 +150,8 @@ def verify(
 ) -> None:
     """Check that the topics are as the topology needs them. Ends with code 4 if they are not.
 
+    They must also hold what each processor has not read yet: see --on-lost-input of `kapelle processors run`.
+
     `kapelle processors run` does the same before it starts.
 
     \b
@@ -167,6 +171,7 @@ def verify(
     changes = planned(target, replication)
     if changes:
         raise wrong(changes, target)
+    _check_inputs(target)
     output.say("the topics are as they must be")
 
 
@@ -241,6 +246,15 @@ def planned(target: Target, replication: int = REPLICATION_DEFAULT) -> list[Chan
     topology, settings = target.topology(), target.kafka()
     with reaching(settings):
         return Topics(topology, settings, replication=replication).plan()
+
+
+def _check_inputs(target: Target) -> None:
+    """Refuse inputs that have lost what their processors have not read."""
+    topology, settings = target.topology(), target.kafka()
+    with reaching(settings):
+        for name in topology.processors:
+            if losses := vanished(topology, settings, name, settings.request_timeout_s):
+                raise InputLost.of(name, losses)
 
 
 def _settled(topics: Topics, timeout_s: float) -> list[Change]:

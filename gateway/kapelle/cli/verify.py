@@ -13,7 +13,8 @@ from kapelle.cli.dlq import Form
 from kapelle.cli.errors import NotThere, TablesDiffer, UnknownProcessor
 from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.options import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
-from kapelle.cli.replaying import Data, File, Progress, Where, locked, opened_history, scratch
+from kapelle.cli.replaying import Data, File, Progress, Where, locked, opened_history, scratch, tell_unreadable
+from kapelle.cli.salvaging import VIEWS
 from kapelle.cli.schemas import Url
 
 if TYPE_CHECKING:
@@ -62,10 +63,13 @@ def verify(
     """Fold the history and compare it with the live tables, partition by partition.
 
     On Kafka the live tables are those of the changelogs, or of --state-dir. Members may go on meanwhile: each partition
-    is compared at a moment of one committed cycle. With --data it is the directory of a `kapelle dev` that has stopped,
-    with --file the fingerprints that an export was made with.
+    is compared at a moment of one committed cycle. With --data it is the directory of a `kapelle dev` that has stopped:
+    all of it is read, and one that the server would refuse is refused. With --file it is the fingerprints that an
+    export was made with.
 
     Ends with code 1 if a row differs, and names the first: processor, partition, table, key, expected and found.
+    Records of the history that are not events of ours, such as those with a key that cannot be read, are listed with
+    their offsets and passed over: no table holds anything of them.
 
     \b
     Examples:
@@ -90,6 +94,8 @@ def verify(
     else:
         shown = [v for v in found if v.events or v.rows or v.differences or v.skipped]
         tables.show(HEADS, [(v.processor, v.partition, v.events, v.rows, _result(v)) for v in shown])
+    for verdict in found:
+        tell_unreadable(f"{verdict.processor}-{verdict.partition}", verdict.unreadable, verdict.unread)
     wrong = [verdict for verdict in found if not verdict.is_right]
     if wrong:
         raise TablesDiffer(_difference(wrong))
@@ -104,8 +110,11 @@ def _told(where: Where, names: Sequence[str], state_dir: Path | None) -> "list[V
     from kapelle.topology.replay.exports import ExportedHistory  # noqa: PLC0415 - slow to import
     from kapelle.topology.replay.history import StoredHistory  # noqa: PLC0415
     from kapelle.topology.replay.kafka import KafkaHistory  # noqa: PLC0415
+    from kapelle.topology.salvage.salvaging import read_all  # noqa: PLC0415
 
     progress = Progress()
+    if where.data is not None:
+        _look_at_view(where.data / VIEWS)
     with ExitStack() as opened:
         history = opened.enter_context(opened_history(where))
         shards = _shards(history.topology, names)
@@ -113,12 +122,22 @@ def _told(where: Where, names: Sequence[str], state_dir: Path | None) -> "list[V
             case ExportedHistory():
                 verdicts = _exported(opened, history, shards, progress)
             case StoredHistory():
+                read_all(history.store)
                 verdicts = _stored(opened, history, shards, progress)
             case KafkaHistory():
                 verdicts = _live(opened, history, shards, (_kept(opened, state_dir), progress))
             case _:
                 raise TypeError(f"Expected a history of a known kind, but found {type(history).__name__}")
         return list(verdicts)
+
+
+def _look_at_view(directory: Path) -> None:
+    """Say so if the view is damaged. It is no failure: the next start makes it again."""
+    from kapelle.views.witness import damage_of  # noqa: PLC0415 - slow to import
+
+    damage = damage_of(directory)
+    if damage is not None:
+        output.say(f"the view in {directory} is damaged, and the next start makes it again from the log: {damage}")
 
 
 def _shards(topology: "Topology", names: Sequence[str]) -> "list[ShardName]":
@@ -158,7 +177,7 @@ def _stored(
     from kapelle.topology.replay.moments import Moment  # noqa: PLC0415
     from kapelle.topology.replay.verifying import verify_stored  # noqa: PLC0415
 
-    for fold, is_done in folded(history, shards, Moment(), opened.enter_context(scratch())):
+    for fold, is_done in folded(history, shards, Moment(passes_over=True), opened.enter_context(scratch())):
         progress.folding(fold)
         if is_done:
             yield verify_stored(fold, history.store)
@@ -172,7 +191,7 @@ def _exported(
     from kapelle.topology.replay.verifying import verify_fingerprint  # noqa: PLC0415
 
     expected = {(shard.processor, shard.partition): shard.fingerprint for shard in history.about.shards}
-    for fold, is_done in folded(history, shards, Moment(), opened.enter_context(scratch())):
+    for fold, is_done in folded(history, shards, Moment(passes_over=True), opened.enter_context(scratch())):
         progress.folding(fold)
         if is_done and fold.shard in expected:
             yield verify_fingerprint(fold, expected[fold.shard])
@@ -181,7 +200,8 @@ def _exported(
 def _result(verdict: "Verdict") -> str:
     if verdict.skipped:
         return verdict.skipped
-    return "right" if verdict.is_right else f"{output.counted(verdict.differences, 'row')} wrong"
+    unread = f", {output.counted(verdict.unreadable, 'record')} unreadable" if verdict.unreadable else ""
+    return f"{'right' if verdict.is_right else output.counted(verdict.differences, 'row') + ' wrong'}{unread}"
 
 
 def _difference(wrong: "Sequence[Verdict]") -> str:

@@ -11,8 +11,8 @@ from openlineage.client.transport.kafka import KafkaConfig, KafkaTransport
 
 from kapelle.lineage.errors import NotEmitted, TopicMissing
 from kapelle.topology.errors import BrokerRefused
+from kapelle.topology.kafka.answers import is_there
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.reader import MISSING
 from kapelle.topology.kafka.translate import REFUSED, made, translated
 
 DELIVERY_MS: Final = 10_000
@@ -63,5 +63,5 @@ def check_topic(settings: KafkaSettings, topic: str) -> None:
     """Whether events can be written somewhere. Raises `TopicMissing`."""
     with translated(f"look for {topic}"):
         known = made(AdminClient, settings.admin()).list_topics(topic, settings.request_timeout_s).topics[topic]
-    if known.error is not None and known.error.code() in MISSING:
-        raise TopicMissing(topic)
+        if not is_there(known):
+            raise TopicMissing(topic)

@@ -18,6 +18,7 @@ from kapelle.lineage.events import Telling
 from kapelle.processors.routes import RUN_EVENTS, SIGNAL_EVENTS, WORKFLOW_EVENTS
 from kapelle.sources.history import HistoryReader
 from kapelle.sources.metrics import OPENLINEAGE
+from kapelle.sources.passing import told
 from kapelle.sources.patience import Patience, Unanswered, apart
 from kapelle.topology.build import Topology
 from kapelle.topology.exposition import exposition
@@ -83,9 +84,10 @@ class LineageRelay:
 
     def _events(self, entry: Entry) -> list[RunEvent]:
         self.counts.read += 1
-        if entry.value is None:
+        events = None if entry.value is None else told(entry, lambda: self._telling.of(entry), _log)
+        if events is None:
             self.counts.unreadable += 1
-        return list(self._telling.of(entry))
+        return events or []
 
     def _emitted(self, events: Sequence[RunEvent], stopped: Callable[[], bool], patience: Patience) -> bool:
         """Write until all is acknowledged. False: we are told to stop, and it is not."""

@@ -27,6 +27,7 @@ from kapelle.sinks.progress import Progress, Ticket
 from kapelle.sources.group import GroupReader
 from kapelle.sources.letters import bytes_of, headers_of, letter_about, place_of
 from kapelle.sources.mapping import passes
+from kapelle.sources.passing import FAULTS
 from kapelle.sources.patience import Patience
 from kapelle.sources.publishing import Publisher, failure, sent
 from kapelle.topology.build import DEAD_LETTERS, Topology
@@ -63,7 +64,7 @@ class Job(msgspec.Struct, frozen=True):
     ticket: Ticket
     message: Message
     event: CloudEvent | None = None
-    problem: SchemaError | None = None
+    problem: Exception | None = None
 
 
 class Log(msgspec.Struct, frozen=True):
@@ -145,10 +146,11 @@ class SinkRelay:
         self._count("read")
         try:
             event = cloud_event(key, self._decoder.decode(message.value() or b""), headers_of(message))
-        except SchemaError as error:
+            is_wanted = passes(self._sink, event.data)
+        except (SchemaError, *FAULTS) as error:
             self._lanes.put(key, Job(ticket, message, problem=error))
             return
-        if passes(self._sink, event.data):
+        if is_wanted:
             self._lanes.put(key, Job(ticket, message, event))
         else:
             self._count("filtered")

@@ -21,8 +21,8 @@ from kapelle.sinks.errors import NotDelivered, Undeliverable
 from kapelle.sinks.events import JSON, STRUCTURED, CloudEvent
 from kapelle.sinks.models import Mode, WebhookRule
 from kapelle.sources.hooks import signatures
+from kapelle.worker.addresses import addresses_of, checked_address
 from kapelle.worker.errors import NonRetryable, PlatformFailure
-from kapelle.worker.http_step import addresses_of, checked_address
 
 SHOWN_CHARS_MAX: Final = 300
 BODY_BYTES_MAX: Final = 64 * 1024  # of an answer: so much is read, to use the connection again
@@ -75,6 +75,7 @@ class Webhook:
         headers = {
             "Host": self._url.netloc.decode(),
             "User-Agent": AGENT,
+            "Accept-Encoding": "identity",
             "Content-Type": STRUCTURED if is_structured else JSON,
             "Idempotency-Key": event.id,
             "Kapelle-Delivery": delivery,
@@ -92,9 +93,12 @@ class Webhook:
 
 
 def _read(answer: httpx.Response, until_s: float) -> str:
-    """The beginning of an answer's body. The rest is read only so that the connection can be used again."""
+    """The beginning of an answer's body. The rest is read only so that the connection can be used again.
+
+    It is taken as it was sent: a few bytes could decode to gigabytes.
+    """
     found = b""
-    for chunk in answer.iter_bytes():
+    for chunk in answer.iter_raw():
         found += chunk
         if len(found) > BODY_BYTES_MAX or time.monotonic() > until_s:
             break

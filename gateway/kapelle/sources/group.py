@@ -8,15 +8,18 @@ from typing import Any, Final
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from kapelle.topology.errors import BrokerRefused
+from kapelle.topology.errors import BrokerRefused, CycleAborted, ProducerLost
+from kapelle.topology.kafka.answers import MISSING, committed_positions
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.reader import MISSING
+from kapelle.topology.kafka.inputs import losses_of
+from kapelle.topology.kafka.offsets import Offsets, committed
 from kapelle.topology.kafka.translate import REFUSED, made, translated
 from kapelle.topology.log import Place
 
 BATCH: Final = 500
 WAIT_S: Final = 0.25
 METADATA_MS: Final = 10_000  # so soon a topic that is made later is found
+LOOK_S: Final = 3.0  # how long to look for what was lost, when partitions come
 LEAVE_S: Final = 2.0  # who has not left the group by then is thrown out when its session ends
 
 Lost = Callable[[Sequence[Place]], None]
@@ -28,9 +31,11 @@ class GroupReader:
     def __init__(self, settings: KafkaSettings, group: str, log: logging.Logger, *, is_from_end: bool = False) -> None:
         self._group = group
         self._log = log
+        self._settings = settings
         self._timeout_s = settings.request_timeout_s
         self._topics: Collection[str] = ()
         self._missing: set[str] = set()
+        self._came: list[Place] = []  # partitions that nobody has looked at for what they have lost
         self._left: set[Place] = set()  # the partitions that went to others within the last `take`
         self.statistics: dict[str, dict[str, Any]] = {}  # what librdkafka told last, by group
         config: dict[str, Any] = {"topic.metadata.refresh.interval.ms": METADATA_MS}
@@ -42,6 +47,9 @@ class GroupReader:
     def use(self, topics: Collection[str], lost: Lost = lambda _: None) -> None:
         """Read these topics from now on. `lost` is told, within `take`, of partitions that go to others."""
 
+        def came(_: Consumer, partitions: list[TopicPartition]) -> None:
+            self._came += [Place(one.topic, one.partition) for one in partitions]
+
         def left(_: Consumer, partitions: list[TopicPartition]) -> None:
             places = [Place(one.topic, one.partition) for one in partitions]
             self._left.update(places)
@@ -50,7 +58,7 @@ class GroupReader:
         self._topics = frozenset(topics)
         with translated(f"subscribe {self._group} to its topics"):
             if topics:
-                self._consumer.subscribe(sorted(topics), on_revoke=left, on_lost=left)
+                self._consumer.subscribe(sorted(topics), on_assign=came, on_revoke=left, on_lost=left)
             else:
                 self._consumer.unsubscribe()
 
@@ -59,6 +67,9 @@ class GroupReader:
         self._left.clear()
         with translated(f"read the topics of {self._group}"):
             messages = self._consumer.consume(batch, wait_s)
+        if self._came:  # not while the group deals out: questions about its offsets are not answered then
+            came, self._came = self._came, []
+            self._tell_losses(came)
         records = [message for message in messages if self._is_record(message)]
         return self._still_ours(records) if self._left else records
 
@@ -85,7 +96,7 @@ class GroupReader:
     def note(self, place: Place) -> str:
         """What was noted beside the offset of a partition; nothing, if nobody has committed one."""
         with translated(f"ask for the offsets of {self._group}"):
-            (found,) = self._consumer.committed([TopicPartition(*place)], self._timeout_s)
+            (found,) = committed_positions(self._consumer, [place], self._timeout_s)
         return found.metadata or ""
 
     def seek(self, place: Place, offset: int) -> None:
@@ -109,6 +120,22 @@ class GroupReader:
         leaving = threading.Thread(target=self._consumer.close, name=f"leave-{self._group}", daemon=True)
         leaving.start()
         leaving.join(LEAVE_S)
+
+    def _tell_losses(self, places: Sequence[Place]) -> None:
+        """Say which records were deleted before this group read them. It goes on behind them."""
+        offsets = Offsets(self._settings)
+        try:
+            with translated(f"look for what {self._group} has lost"):
+                positions = committed(self._settings, self._group, places, min(LOOK_S, self._timeout_s))
+                losses = losses_of(positions, dict.fromkeys((place.topic for place in places), ""), offsets)
+        except (CycleAborted, BrokerRefused, ProducerLost) as error:
+            self._log.warning("can't tell whether records were lost", extra={"fields": {"reason": str(error)}})
+            return
+        finally:
+            offsets.close()
+        for loss in losses:
+            fields = {"what": str(loss), "records_max": loss.count, "group": self._group}
+            self._log.error("records were lost before they were read", extra={"fields": fields})
 
     def _still_ours(self, records: list[Message]) -> list[Message]:
         """Without what was taken of partitions that went to others meanwhile. Those that came back are read again."""

@@ -19,7 +19,7 @@ from kapelle.schemas.headers import trace_of
 from kapelle.sources.group import WAIT_S, GroupReader
 from kapelle.topology.build import Topology
 from kapelle.topology.journal import Entry
-from kapelle.topology.journal.reading import Decoder, key_text
+from kapelle.topology.journal.reading import Decoder, Raw
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.schemas import SchemaTopic
 from kapelle.topology.log import Place
@@ -58,7 +58,7 @@ class HistoryReader:
         is_from_end: bool = False,
     ) -> None:
         """The group is called by its name within the deployment. A new one begins at the beginning, or at the end."""
-        self._streams = {topology.topic(stream): stream.name for stream in streams}
+        self._streams = {topology.topic(stream): stream for stream in streams}
         codec = Codec(topology.catalog(), record_bytes_max=settings.wire_bytes_max)
         self._decoder = Decoder(codec, SchemaTopic(topology.schemas, settings).read)
         log = logging.getLogger(f"kapelle.{name}")
@@ -67,20 +67,15 @@ class HistoryReader:
 
     def stream(self, topic: str) -> str:
         """The name of the stream that a topic is."""
-        return self._streams[topic]
+        return self._streams[topic].name
 
     def take(self, wait_s: float = WAIT_S) -> list[Recorded]:
         """What is there, up to a limit."""
         return [Recorded(self._entry(message), message) for message in self.group.take(wait_s=wait_s)]
 
     def _entry(self, message: Message) -> Entry:
-        stream, partition, offset = (
-            self.stream(message.topic() or ""),
-            message.partition() or 0,
-            message.offset() or 0,
-        )
-        value = self._decoder.value(message.value(), stream, partition, offset)
-        return Entry(stream, partition, offset, key_text(_bytes(message.key())), value, message.timestamp()[1])
+        raw = Raw(message.offset() or 0, _bytes(message.key()), message.value(), message.timestamp()[1])
+        return self._decoder.entry(self._streams[message.topic() or ""], message.partition() or 0, raw)
 
 
 def _bytes(key: str | bytes | None) -> bytes | None:

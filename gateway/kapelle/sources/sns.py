@@ -57,11 +57,11 @@ async def fetched(url: str) -> bytes:
     try:
         async with (
             httpx.AsyncClient(timeout=FETCH_S, follow_redirects=False) as client,
-            client.stream("GET", url) as answer,
+            client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as answer,
         ):
             answer.raise_for_status()
             found = b""
-            async for chunk in answer.aiter_bytes():
+            async for chunk in answer.aiter_raw():  # decoded, a few bytes could be gigabytes
                 found += chunk
                 if len(found) > FETCHED_BYTES_MAX:
                     raise NotFetched(f"Expected at most {FETCHED_BYTES_MAX:,} bytes from SNS, but found more")

@@ -19,6 +19,7 @@ import msgspec
 
 from kapelle.sources.history import HistoryReader, Recorded
 from kapelle.sources.metrics import TRACES
+from kapelle.sources.passing import told
 from kapelle.sources.patience import Patience, Unanswered, apart
 from kapelle.topology.build import Topology
 from kapelle.topology.exposition import exposition
@@ -126,7 +127,10 @@ class TraceRelay:
             self.counts.unreadable += 1
             return []
         past = Past(entry, record.place.topic, record.trace)
-        spans = list(partition.folding.of(past))
+        spans = told(entry, lambda: partition.folding.of(past), _log)
+        if spans is None:
+            self.counts.unreadable += 1
+            return []
         if entry.offset < partition.told_to:
             self.counts.remembered += 1
             return []

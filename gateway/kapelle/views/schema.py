@@ -6,7 +6,7 @@ from typing import Final
 from kapelle.views.schema_instances import INSTANCE_TABLES
 from kapelle.views.schema_signals import SIGNAL_TABLES
 
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 
 _ATTEMPT: Final = ("workflow_id", "instance_id", "run_id", "step_id", "iteration", "attempt")
 # The primary keys of the tables that changes are put into.
@@ -23,6 +23,7 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "requests": ("request_id", "stream", "partition", "position"),
     "cancellations": ("token",),
     "refused_reports": ("stream", "partition", "position"),
+    "unreadable": ("stream", "partition", "position"),
     "declared_tags": ("workflow_id", "version", "tag"),
     "signal_names": ("name",),
     "signals": ("name", "sequence"),
@@ -51,6 +52,11 @@ TABLES: Final = (
     # How far each partition is folded: written in the transaction that folds it.
     """CREATE TABLE offsets (
         stream TEXT, partition INTEGER, next INTEGER, PRIMARY KEY (stream, partition)
+    ) WITHOUT ROWID""",
+    # Records of which nothing else in the view tells.
+    """CREATE TABLE unreadable (
+        stream TEXT, partition INTEGER, position INTEGER, key TEXT, reason TEXT, at_ms INTEGER,
+        PRIMARY KEY (stream, partition, position)
     ) WITHOUT ROWID""",
     """CREATE TABLE workflows (
         workflow_id TEXT PRIMARY KEY, name TEXT, owner TEXT,
@@ -82,7 +88,8 @@ TABLES: Final = (
     """CREATE TABLE attempts (
         workflow_id TEXT, instance_id INTEGER, run_id INTEGER, step_id TEXT, iteration INTEGER, attempt INTEGER,
         sequence INTEGER, status TEXT, reason TEXT, params TEXT, successors TEXT, retries TEXT,
-        token TEXT, worker TEXT, message TEXT, timeout_at_ms INTEGER, due_at_ms INTEGER, lease_at_ms INTEGER,
+        token TEXT, worker TEXT, answer TEXT, message TEXT,
+        timeout_at_ms INTEGER, due_at_ms INTEGER, lease_at_ms INTEGER,
         created_at_ms INTEGER, started_at_ms INTEGER, ended_at_ms INTEGER, changed_at_ms INTEGER,
         PRIMARY KEY (workflow_id, instance_id, run_id, step_id, iteration, attempt)
     )""",

@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Concatenate, Final, ParamSpec, Self, TypeVar
 
 from kapelle.topology.journal import Journal, Point
-from kapelle.views.database import Database
-from kapelle.views.errors import ViewFailed
+from kapelle.views.database import Database, is_damage
+from kapelle.views.errors import ViewDamaged, ViewFailed
 from kapelle.views.folding import BATCH_RECORDS, Folding
 from kapelle.views.progress import ends_of
 from kapelle.views.projection.news import ANYTHING, request_news
@@ -72,8 +72,14 @@ class Views:
 
     def read(self, query: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Ask a query of `kapelle.views.queries`, in one state of the view."""
-        with self.database.reading() as connection:
-            return query(connection, *args, **kwargs)
+        try:
+            with self.database.reading() as connection:
+                return query(connection, *args, **kwargs)
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            self.folding.tell_damage(error)
+            raise ViewDamaged(error) from error
 
     @property
     def failure(self) -> BaseException | None:

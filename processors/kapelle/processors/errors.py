@@ -1,9 +1,11 @@
 """What can be wrong with a processor, by who must act.
 
 ProcessorError
-└── caller: the author of a processor
-    ├── BadDeclaration     a table, stream or handler that cannot work; raised when the processor is built
-    └── WriteInDecide      `decide` tried to change a table; raised when it happens
+├── caller: the author of a processor
+│   ├── BadDeclaration     a table, stream or handler that cannot work; raised when the processor is built
+│   └── WriteInDecide      `decide` tried to change a table; raised when it happens
+└── caller: whoever wrote a record
+    └── KeyUnreadable      a key that is not of the form of its stream (in `keys`)
 """
 
 

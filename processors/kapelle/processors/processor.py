@@ -16,6 +16,8 @@ Laws, which the runtime and the tests hold:
 2. `apply` writes tables and decides nothing; it never fails on an event that was once accepted.
 3. Folding the events through `apply` alone rebuilds the same tables.
 4. A timer that comes due is decided on like a message; its events must cancel it or set it anew.
+5. A decision may be cut off at any point because it ran out of time, memory or stack. What is decided instead
+   (`gives_up`) reads a few rows and evaluates nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,6 +34,8 @@ V = TypeVar("V")
 
 Decide = Callable[[Message[V], S, int], Iterable[Effect]]
 Apply = Callable[[Message[V], S], None]
+GiveUp = Callable[[Message[V], str, S, int], Iterable[Effect]]
+Read = Callable[[V], object]
 
 
 class Processor(Generic[S]):
@@ -47,7 +51,10 @@ class Processor(Generic[S]):
         self.outputs = tuple(outputs)
         self.deciders: dict[type[Any], Decide[Any, S]] = {}
         self.appliers: dict[type[Any], Apply[Any, S]] = {}
+        self.given_up: dict[type[Any], GiveUp[Any, S]] = {}
+        self.readers: dict[type[Any], Read[Any]] = {}
         self.ignored: set[type[Any]] = set()
+        self.background: set[str] = set()  # kinds of timers: what stands before the first slash of their names
         self.is_patient = False  # nobody inside waits for it: its records may be folded in a few large turns
 
     def decides(self, contract: type[V]) -> Callable[[Decide[V, S]], Decide[V, S]]:
@@ -57,6 +64,20 @@ class Processor(Generic[S]):
             self._refuse_second(self.deciders, contract, "decide")
             self.deciders[contract] = decide
             return decide
+
+        return register
+
+    def gives_up(self, *contracts: type[Any]) -> Callable[[GiveUp[Any, S]], GiveUp[Any, S]]:
+        """Register what is decided instead on messages of these types whose decision ran out of time or memory.
+
+        It is handed the reason. The message becomes a dead letter as well; without this, that is all.
+        """
+
+        def register(give_up: GiveUp[Any, S]) -> GiveUp[Any, S]:
+            for contract in contracts:
+                self._refuse_second(self.given_up, contract, "give-up")
+                self.given_up[contract] = give_up
+            return give_up
 
         return register
 
@@ -70,6 +91,20 @@ class Processor(Generic[S]):
 
         return register
 
+    def reads(self, contract: type[V]) -> Callable[[Read[V]], Read[V]]:
+        """Register what reads the documents within messages of this type, such as JSON, before they are decided on.
+
+        If it raises, the record is unfit: a dead letter. Commands that are delivered within a cycle are not read: a
+        processor has just written them.
+        """
+
+        def register(read: Read[V]) -> Read[V]:
+            self._refuse_second(self.readers, contract, "reader")
+            self.readers[contract] = read
+            return read
+
+        return register
+
     def ignores(self, contract: type[Any]) -> None:
         """Decide nothing on messages of this type. Where their first bytes tell what they are, the rest is not read."""
         self.decides(contract)(_nothing)
@@ -79,11 +114,22 @@ class Processor(Generic[S]):
         """Register what is decided when a timer comes due."""
         return self.decides(TimerDue)(decide)
 
+    def in_background(self, kind: str) -> None:
+        """Timers of this kind go on with work that a decision left over. They fire after all else, in fair turns.
+
+        Turns go by what stands before the first slash of a timer's key, so that many keys of one workflow count as one.
+        """
+        self.background.add(kind)
+
     def check(self) -> None:
         """Refuse a processor that would fail on the first record of some type."""
         taken = {contract for stream in self.inputs for contract in stream.contracts}
         self._refuse_gap("decides", taken, set(self.deciders) - {TimerDue})
         self._refuse_gap("applies", set(self.events.contracts), set(self.appliers))
+        if extra := set(self.given_up) - set(self.deciders):
+            raise BadDeclaration(
+                f"Expected {self.name!r} to give up only what it decides on, but found {_names(extra)}"
+            )
         if not self.inputs:
             raise BadDeclaration(f"Expected processor {self.name!r} to have an input stream, but it has none")
 

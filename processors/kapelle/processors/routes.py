@@ -6,10 +6,13 @@
 
 What comes from outside and what processors send each other are different streams, `….commands` and `….internal`. People
 and workers write the first; the second is written by members alone, and most of it is delivered within a cycle.
+Each stream says what its keys look like: `keys` has the forms, and `fitness` what is asked of a record.
 """
 
 from typing import Final
 
+from kapelle.processors import keys
+from kapelle.processors.keys import KeyForm
 from kapelle.processors.messages import Foreign
 from kapelle.processors.streams import Keep, Stream
 from kapelle.schemas import contracts as c
@@ -29,6 +32,7 @@ WORKFLOW_COMMANDS: Final = Stream(
         c.TerminateInstances,
         c.UnblockInstances,
     ),
+    key=KeyForm.WORKFLOW,
 )
 WORKFLOW_INTERNAL: Final = Stream(
     "workflows.internal",
@@ -41,6 +45,7 @@ WORKFLOW_INTERNAL: Final = Stream(
         c.TerminateInstances,
         c.UnblockInstances,
     ),
+    key=KeyForm.WORKFLOW,
 )
 WORKFLOW_EVENTS: Final = Stream(
     "workflows.events",
@@ -63,10 +68,13 @@ WORKFLOW_EVENTS: Final = Stream(
         c.CommandRefused,
     ),
     Keep.FOR_EVER,
+    key=KeyForm.WORKFLOW,
 )
-RUN_COMMANDS: Final = Stream("runs.commands", (c.ActOnStep, c.RestartRun, c.ReportTask))
+RUN_COMMANDS: Final = Stream("runs.commands", (c.ActOnStep, c.RestartRun, c.ReportTask), key=KeyForm.INSTANCE)
 RUN_INTERNAL: Final = Stream(
-    "runs.internal", (c.StartRun, c.EndQueuedRun, c.TerminateRun, c.MatchDependency, c.ContinueRun)
+    "runs.internal",
+    (c.StartRun, c.EndQueuedRun, c.TerminateRun, c.MatchDependency, c.ContinueRun),
+    key=KeyForm.INSTANCE,
 )
 RUN_EVENTS: Final = Stream(
     "runs.events",
@@ -87,17 +95,19 @@ RUN_EVENTS: Final = Stream(
         c.CommandRefused,
     ),
     Keep.FOR_EVER,
+    key=KeyForm.INSTANCE,
 )
-TASKS: Final = Stream("tasks", (c.Task,))
-CANCELLATIONS: Final = Stream("tasks.cancellations", (c.CancelTask,))
+TASKS: Final = Stream("tasks", (c.Task,), key=KeyForm.TASK)
+CANCELLATIONS: Final = Stream("tasks.cancellations", (c.CancelTask,), key=KeyForm.TASK)
 
 
 SIGNALS: Final = Stream("signals", (c.AnnounceSignal, Foreign))
 INTAKE_EVENTS: Final = Stream("intake.events", (), Keep.FOR_EVER)  # there are none: intake remembers nothing
-SIGNAL_COMMANDS: Final = Stream("signals.commands", (c.AnnounceSignal,))
+SIGNAL_COMMANDS: Final = Stream("signals.commands", (c.AnnounceSignal,), key=KeyForm.SIGNAL)
 SIGNAL_INTERNAL: Final = Stream(
     "signals.internal",
     (c.AnnounceSignal, c.SubscribeTrigger, c.UnsubscribeTrigger, c.AwaitSignal, c.ForgetAwait, c.ContinueMatching),
+    key=KeyForm.SIGNAL,
 )
 SIGNAL_EVENTS: Final = Stream(
     "signals.events",
@@ -112,8 +122,11 @@ SIGNAL_EVENTS: Final = Stream(
         c.AwaitEnded,
     ),
     Keep.FOR_EVER,
+    key=KeyForm.SIGNAL,
 )
-TRIGGER_COMMANDS: Final = Stream("triggers.commands", (c.SetTrigger, c.RemoveTrigger, c.DropKept, c.OfferSignal))
+TRIGGER_COMMANDS: Final = Stream(
+    "triggers.commands", (c.SetTrigger, c.RemoveTrigger, c.DropKept, c.OfferSignal), key=KeyForm.TRIGGER
+)
 TRIGGER_EVENTS: Final = Stream(
     "triggers.events",
     (
@@ -127,20 +140,8 @@ TRIGGER_EVENTS: Final = Stream(
         c.FiringSkipped,
     ),
     Keep.FOR_EVER,
+    key=KeyForm.TRIGGER,
 )
 
-
-def trigger_key(workflow_id: str, trigger_id: str) -> str:
-    """The key of a trigger."""
-    return f"{workflow_id}/{trigger_id}"
-
-
-def run_key(workflow_id: str, instance_id: int) -> str:
-    """The key of an instance. A workflow id holds no slash, so it can be taken apart again."""
-    return f"{workflow_id}/{instance_id}"
-
-
-def ids_of(key: str) -> tuple[str, int]:
-    """The workflow id and the instance id of a key."""
-    workflow_id, _, number = key.rpartition("/")
-    return workflow_id, int(number)
+# How the keys of these streams are made, and taken apart again.
+trigger_key, run_key, ids_of = keys.trigger_key, keys.run_key, keys.ids_of

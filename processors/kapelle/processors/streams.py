@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from kapelle.processors.keys import KeyForm
+
 DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -21,7 +23,8 @@ class Stream(msgspec.Struct, frozen=True):
 
     `partitions` is None for the topology's default; a processor's inputs must agree (they are co-partitioned).
     `public` is for streams that others read: their records are whole CloudEvents. Those between our own processors
-    carry an id and the trace; what else a CloudEvent would say, the record says by itself.
+    carry an id and the trace; what else a CloudEvent would say, the record says by itself. A record whose key is not of
+    the form `key` is a dead letter (see `fitness`).
     """
 
     name: str
@@ -29,6 +32,7 @@ class Stream(msgspec.Struct, frozen=True):
     keep: Keep = Keep.A_WEEK
     partitions: int | None = None
     public: bool = False
+    key: KeyForm = KeyForm.ANY
 
     def __hash__(self) -> int:
         return hash(self.name)

@@ -943,14 +943,15 @@ class DeactivateWorkflow(Contract, frozen=True, gc=False):
 
 
 class Stage(StrEnum):
-    """What was being done with the record when it failed. OTHER is what a reader sees that does not know a later
-    stage.
+    """What was being done with the record when it failed. READ is for records that were lost before they were read:
+    the letter holds none. OTHER is what a reader sees that does not know a later stage.
     """
 
     DECODE = "DECODE"
     DECIDE = "DECIDE"
     ENCODE = "ENCODE"
     APPLY = "APPLY"
+    READ = "READ"
     OTHER = "OTHER"
 
 
@@ -985,6 +986,29 @@ class Header(msgspec.Struct, frozen=True, gc=False):
         return value, at
 
 
+_DEAD_LETTER_1: Final = (
+    r'{"name":"kapelle.DeadLetter","type":"record","fields":['
+    r'{"name":"processor","type":"string","doc":"The processor that set it aside."},'
+    r'{"name":"stage","type":'
+    r'{"name":"kapelle.Stage","type":"enum","symbols":["DECODE","DECIDE","ENCODE","APPLY","OTHER"],"default":"OTHER","d'
+    r'oc":"What was being done with the record when it failed. OTHER is what a reader sees that does not know a later s'
+    r'tage."}},'
+    r'{"name":"reason","type":"string","doc":"What was expected and what was found, for people."},'
+    r'{"name":"error","type":"string","doc":"The name of the error\u0027s type, for counting."},'
+    r'{"name":"topic","type":"string"},'
+    r'{"name":"partition","type":"int"},'
+    r'{"name":"offset","type":"long"},'
+    r'{"name":"key","type":["null","bytes"],"default":null},'
+    r'{"name":"value","type":["null","bytes"],"default":null},'
+    r'{"name":"headers","type":{"type":"array","items":'
+    r'{"name":"kapelle.Header","type":"record","fields":['
+    r'{"name":"name","type":"string"},'
+    r'{"name":"value","type":"bytes"}],"doc":"One header of the record, as it was."}},"default":[]},'
+    r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set aside."}],"doc":"A'
+    r' record that a processor set aside: where it came from, what it held, and why it could not be processed."}'
+)
+
+
 class DeadLetter(Contract, frozen=True, gc=False):
     """A record that a processor set aside: where it came from, what it held, and why it could not be processed."""
 
@@ -993,14 +1017,16 @@ class DeadLetter(Contract, frozen=True, gc=False):
         r'{"name":"kapelle.DeadLetter","type":"record","fields":['
         r'{"name":"processor","type":"string","doc":"The processor that set it aside."},'
         r'{"name":"stage","type":'
-        r'{"name":"kapelle.Stage","type":"enum","symbols":["DECODE","DECIDE","ENCODE","APPLY","OTHER"],"default":"OTHER'
-        r'","doc":"What was being done with the record when it failed. OTHER is what a reader sees that does not know a'
-        r' later stage."}},'
+        r'{"name":"kapelle.Stage","type":"enum","symbols":["DECODE","DECIDE","ENCODE","APPLY","READ","OTHER"],"default"'
+        r':"OTHER","doc":"What was being done with the record when it failed. READ is for records that were lost before'
+        r' they were read: the letter holds none. OTHER is what a reader sees that does not know a later stage."}},'
         r'{"name":"reason","type":"string","doc":"What was expected and what was found, for people."},'
         r'{"name":"error","type":"string","doc":"The name of the error\u0027s type, for counting."},'
         r'{"name":"topic","type":"string"},'
         r'{"name":"partition","type":"int"},'
         r'{"name":"offset","type":"long"},'
+        r'{"name":"end_offset","type":["null","long"],"default":null,"doc":"For records that were lost: the offset behi'
+        r'nd the last of them, the first being at `offset`; null where that is not known."},'
         r'{"name":"key","type":["null","bytes"],"default":null},'
         r'{"name":"value","type":["null","bytes"],"default":null},'
         r'{"name":"headers","type":{"type":"array","items":'
@@ -1011,7 +1037,8 @@ class DeadLetter(Contract, frozen=True, gc=False):
         r'":"A record that a processor set aside: where it came from, what it held, and why it could not be processed."'
         r"}"
     )
-    FINGERPRINT: ClassVar[int] = 0x7F7B292A378EE3B8
+    FINGERPRINT: ClassVar[int] = 0x4081FE513733B822
+    EARLIER: ClassVar[tuple[str, ...]] = (_DEAD_LETTER_1,)
 
     # The processor that set it aside.
     processor: str
@@ -1025,6 +1052,9 @@ class DeadLetter(Contract, frozen=True, gc=False):
     offset: int
     # When it was set aside.
     at_ms: int
+    # For records that were lost: the offset behind the last of them, the first being at `offset`; null where that is
+    # not known.
+    end_offset: int | None = None
     key: bytes | None = None
     value: bytes | None = None
     headers: tuple[Header, ...] = ()
@@ -1048,6 +1078,7 @@ class DeadLetter(Contract, frozen=True, gc=False):
                 topic_,
                 wire.integer(self.partition),
                 wire.long(self.offset),
+                b"\x00" if self.end_offset is None else b"\x02" + wire.long(self.end_offset),
                 b"\x00" if self.key is None else b"\x02" + wire.binary(self.key),
                 b"\x00" if self.value is None else b"\x02" + wire.binary(self.value),
                 wire.array(self.headers, Header.to_avro),
@@ -1083,6 +1114,10 @@ class DeadLetter(Contract, frozen=True, gc=False):
         else:
             offset_, at = n >> 1, at + 1
         if data[at]:
+            end_offset_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            end_offset_, at = None, at + 1
+        if data[at]:
             key_, at = wire.nullable_at(data, at, wire.binary_at)
         else:
             key_, at = None, at + 1
@@ -1092,7 +1127,20 @@ class DeadLetter(Contract, frozen=True, gc=False):
             value_, at = None, at + 1
         headers_, at = wire.array_at(data, at, Header.from_avro)
         at_ms_, at = wire.moment_at(data, at)
-        value = cls(processor_, stage_, reason_, error_, topic_, partition_, offset_, at_ms_, key_, value_, headers_)
+        value = cls(
+            processor_,
+            stage_,
+            reason_,
+            error_,
+            topic_,
+            partition_,
+            offset_,
+            at_ms_,
+            end_offset_,
+            key_,
+            value_,
+            headers_,
+        )
         return value, at
 
 
@@ -3785,14 +3833,16 @@ class SignalAccepted(Contract, frozen=True, gc=False):
         r'{"name":"params","type":"string","doc":"Strings and integers by name, as JSON."},'
         r'{"name":"payload","type":"string"},'
         r'{"name":"happened_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened, as '
-        r'its announcer says."},'
+        r'its announcer says; when it was accepted, if nothing or a later time was said."},'
         r'{"name":"source","type":"string"},'
         r'{"name":"offered","type":{"type":"array","items":"string"},"doc":"The triggers and steps that it was offered '
         r'to, as far as one decision went."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal that was not known '
-        r'before."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+        r'{"name":"said_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"T'
+        r'he time that its announcer gave, if any. A repetition gives the same."}],"doc":"A signal that was not known b'
+        r'efore."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xA2D73BC8FDB78477
+    FINGERPRINT: ClassVar[int] = 0x065D12FCC1966264
 
     # Of the signal.
     name: str
@@ -3803,12 +3853,14 @@ class SignalAccepted(Contract, frozen=True, gc=False):
     # Strings and integers by name, as JSON.
     params: str
     payload: str
-    # When it happened, as its announcer says.
+    # When it happened, as its announcer says; when it was accepted, if nothing or a later time was said.
     happened_at_ms: int
     source: str
     # The triggers and steps that it was offered to, as far as one decision went.
     offered: tuple[str, ...]
     at_ms: int
+    # The time that its announcer gave, if any. A repetition gives the same.
+    said_at_ms: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         name_ = self.name.encode()
@@ -3833,6 +3885,7 @@ class SignalAccepted(Contract, frozen=True, gc=False):
                 source_,
                 wire.array(self.offered, wire.string),
                 wire.moment(self.at_ms),
+                b"\x00" if self.said_at_ms is None else b"\x02" + wire.moment(self.said_at_ms),
             )
         )
 
@@ -3865,7 +3918,13 @@ class SignalAccepted(Contract, frozen=True, gc=False):
             source_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         offered_, at = wire.array_at(data, at, wire.string_at)
         at_ms_, at = wire.moment_at(data, at)
-        value = cls(name_, signal_id_, sequence_, params_, payload_, happened_at_ms_, source_, offered_, at_ms_)
+        if data[at]:
+            said_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            said_at_ms_, at = None, at + 1
+        value = cls(
+            name_, signal_id_, sequence_, params_, payload_, happened_at_ms_, source_, offered_, at_ms_, said_at_ms_
+        )
         return value, at
 
 
@@ -4194,7 +4253,9 @@ class SignalPassedOver(Contract, frozen=True, gc=False):
 
 
 class SignalTooLate(Contract, frozen=True, gc=False):
-    """A signal so old that nobody can tell any more whether it was known. Nothing else happens."""
+    """A signal of a time whose signals are forgotten: nobody can tell any more whether it was known. Nothing else
+    happens.
+    """
 
     FULL_NAME: ClassVar[str] = "kapelle.SignalTooLate"
     SCHEMA: ClassVar[str] = (
@@ -4203,11 +4264,11 @@ class SignalTooLate(Contract, frozen=True, gc=False):
         r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
         r'{"name":"happened_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened, as '
         r'its announcer says."},'
-        r'{"name":"floor_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"What happened before the'
-        r'n is too late."},'
+        r'{"name":"floor_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The first time after its'
+        r' own that is not too late."},'
         r'{"name":"source","type":"string"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal so old that nobody '
-        r'can tell any more whether it was known. Nothing else happens."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal of a time whose sig'
+        r'nals are forgotten: nobody can tell any more whether it was known. Nothing else happens."}'
     )
     FINGERPRINT: ClassVar[int] = 0x7D1E56C4AE49971A
 
@@ -4217,7 +4278,7 @@ class SignalTooLate(Contract, frozen=True, gc=False):
     signal_id: str
     # When it happened, as its announcer says.
     happened_at_ms: int
-    # What happened before then is too late.
+    # The first time after its own that is not too late.
     floor_at_ms: int
     source: str
     at_ms: int
@@ -4995,10 +5056,12 @@ class StepChanged(Contract, frozen=True, gc=True):
         r'teps of loops, once the step is complete."},'
         r'{"name":"deferred","type":{"type":"array","items":"string"},"default":[],"doc":"The next steps outside of the'
         r' loop: they count when it ends."},'
+        r'{"name":"answer","type":["null","string"],"default":null,"doc":"A digest of the worker\u0027s answer that end'
+        r'ed the attempt; null if it was ended otherwise."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step attempt went through '
         r'some states."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x03D515D58D8DB6BC
+    FINGERPRINT: ClassVar[int] = 0xDEA725AA4E3A5E6B
 
     run_id: int
     step_id: str
@@ -5033,6 +5096,8 @@ class StepChanged(Contract, frozen=True, gc=True):
     repeats: dict[str, bool] = msgspec.field(default_factory=dict)
     # The next steps outside of the loop: they count when it ends.
     deferred: tuple[str, ...] = ()
+    # A digest of the worker's answer that ended the attempt; null if it was ended otherwise.
+    answer: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         step_id_ = self.step_id.encode()
@@ -5060,6 +5125,7 @@ class StepChanged(Contract, frozen=True, gc=True):
                 b"\x00" if self.loop is None else b"\x02" + wire.string(self.loop),
                 wire.mapping(self.repeats, wire.boolean),
                 wire.array(self.deferred, wire.string),
+                b"\x00" if self.answer is None else b"\x02" + wire.string(self.answer),
                 wire.moment(self.at_ms),
             )
         )
@@ -5123,6 +5189,10 @@ class StepChanged(Contract, frozen=True, gc=True):
             loop_, at = None, at + 1
         repeats_, at = wire.mapping_at(data, at, wire.boolean_at)
         deferred_, at = wire.array_at(data, at, wire.string_at)
+        if data[at]:
+            answer_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            answer_, at = None, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(
             run_id_,
@@ -5144,6 +5214,7 @@ class StepChanged(Contract, frozen=True, gc=True):
             loop_,
             repeats_,
             deferred_,
+            answer_,
         )
         return value, at
 

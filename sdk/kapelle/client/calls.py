@@ -43,7 +43,12 @@ def request_id() -> str:
 
 
 def _path(*parts: str | int) -> str:
-    return "/".join([BASE, *(quote(str(part), safe="") for part in parts)])
+    return "/".join([BASE, *(_quoted(str(part)) for part in parts)])
+
+
+def _quoted(part: str) -> str:
+    """A part of a path. Dots alone would be taken for this folder, or the one above."""
+    return part.replace(".", "%2E") if part in (".", "..") else quote(part, safe="")
 
 
 def _query(**given: Asked | None) -> dict[str, Asked]:

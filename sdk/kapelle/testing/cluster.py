@@ -34,6 +34,7 @@ class Transaction:
         self.outcome = Outcome.OPEN
         self.places: set[Place] = set()
         self.offsets: dict[str, dict[Place, int]] = {}
+        self.ids: dict[str, dict[Place, str]] = {}  # of the topics that the offsets are of
 
 
 class Entry:
@@ -61,6 +62,7 @@ class Group:
         self.owner: dict[int, str] = {}  # partition → who does
         self.offsets: dict[Place, int] = {}
         self.senders: dict[Place, str] = {}  # who committed them
+        self.ids: dict[Place, str] = {}  # the topic's id when they were committed
 
 
 class Cluster:
@@ -71,6 +73,8 @@ class Cluster:
         self.groups: dict[str, Group] = {}
         self.epochs: dict[str, int] = {}
         self.open: list[Transaction] = []
+        self.firsts: dict[Place, int] = {}  # where partitions begin of which records were deleted
+        self.lives: dict[str, int] = {}  # how often topics were deleted and created again
         self.moves = 0  # how often members or their partitions have changed
 
     # Records --------------------------------------------------------------------------------------------------------
@@ -94,7 +98,11 @@ class Cluster:
         """What a `read_committed` reader sees from an offset on."""
         stable = self.stable_end(place)
         entries = self.partitions.get(place, [])
-        return [(i, entries[i]) for i in range(offset, stable) if entries[i].visible]
+        first = max(offset, self.firsts.get(place, 0)) if self.firsts else offset
+        return [(i, entries[i]) for i in range(first, stable) if entries[i].visible]
+
+    def topic_id(self, topic: str) -> str:
+        return f"{topic}/{self.lives.get(topic, 0)}"
 
     # Transactions ---------------------------------------------------------------------------------------------------
 
@@ -137,6 +145,7 @@ class Cluster:
         if outcome is Outcome.COMMITTED:
             for processor, offsets in transaction.offsets.items():
                 self.groups[processor].offsets.update(offsets)
+                self.groups[processor].ids.update(transaction.ids.get(processor, {}))
                 self.groups[processor].senders.update(dict.fromkeys(offsets, transaction.producer))
 
     # Groups ---------------------------------------------------------------------------------------------------------
@@ -185,4 +194,5 @@ class Cluster:
         for transaction in self.open:
             if any(place in transaction.offsets.get(processor, {}) for place in wanted):
                 raise CycleAborted(f"offsets of {processor} are not stable: {transaction.producer} has not finished")
-        return {place: self.groups[processor].offsets.get(place, 0) for place in wanted}
+        found, firsts = self.groups[processor].offsets, self.firsts
+        return {place: found.get(place, firsts.get(place, 0)) for place in wanted}

@@ -2,8 +2,9 @@
 
 Each seed is one history. At every turn it chooses what happens next: a member does a step, records are published,
 a member dies (anywhere, or at a named moment of its cycle), is thrown out while it is in the middle of a cycle and
-learns of it too late, loses its disk or finds an old one, gets no answer to a commit, sees records twice. Then the
-faults end, everyone is started again, and what was begun must come to its end. The same seed gives the same history.
+learns of it too late, loses its disk or finds an old one, gets no answer to a commit or to a question about offsets,
+sees records twice, or records that cannot be read. Then the faults end, every member is started again, and what was
+begun must come to its end. The same seed gives the same history.
 """
 
 import random
@@ -12,11 +13,14 @@ from typing import Any
 
 from kapelle.schemas import Codec
 from kapelle.testing.cluster import Cluster, Outcome
+from kapelle.testing.garbage import Garbage
+from kapelle.testing.jumping import Jumping
 from kapelle.testing.simulated_log import SimulatedLog
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.crash import CrashPoint
 from kapelle.topology.log import Place
 from kapelle.topology.member import Member
+from kapelle.topology.partition_time import Clock
 from kapelle.topology.settings import Limits, MemberSettings
 from kapelle.topology.tables import MemoryStore
 
@@ -38,8 +42,9 @@ class NotDrained(AssertionError):
 class Process:
     """One member with its disk. The disk outlives the member."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, clock: Clock) -> None:
         self.name = name
+        self.clock = clock
         self.disk = MemoryStore()
         self.backup: MemoryStore | None = None
         self.member: Member | None = None
@@ -65,20 +70,24 @@ class Schedule:
         member: type[Member] = Member,
         same_cycle: bool | None = True,
         limits: Limits = LIMITS,
+        jumping: Jumping | None = None,
     ) -> None:
         self.topology = topology
         self.seed = seed
         self.chance = random.Random(seed)  # noqa: S311 - it must be repeatable
         self.cluster = Cluster()
         self.codec = Codec(topology.catalog())
-        self.processes = [Process(f"member-{n}") for n in range(processes)]
+        self.garbage = Garbage(topology, self.cluster, self.chance)
         self.now_ms = 1_000_000
+        self.processes = [Process(f"member-{n}", self._clock(jumping)) for n in range(processes)]
         self.faults = 0
-        self._member_type = _hurried(member, self.chance)
+        self._member_type = _hurried(jumping.watched(member) if jumping else member, self.chance)
+        self._jumping = jumping
         self._same_cycle = same_cycle  # None: switch it now and then
         self._limits = limits
         self._unpublished: list[tuple[Place, bytes, bytes]] = []
         self._nested = False
+        self.turns = TURNS  # what can happen, and how often
 
     # Driving --------------------------------------------------------------------------------------------------------
 
@@ -93,11 +102,19 @@ class Schedule:
     def run(self, turns: int) -> None:
         """Run the schedule with faults, then heal and drain."""
         self._start(self.processes[0])
-        names = [name for name, weight in TURNS.items() for _ in range(weight)]
+        names = [name for name, weight in self.turns.items() for _ in range(weight)]
         for _ in range(turns):
+            if self._jumping is not None:
+                self._jumping.turn()
             getattr(self, f"_{self.chance.choice(names)}")()
         self.heal()
         self.drain()
+
+    def _clock(self, jumping: Jumping | None) -> Clock:
+        def passed() -> int:
+            return self.now_ms
+
+        return passed if jumping is None else jumping.clock(passed)
 
     def close(self) -> None:
         """Let everything go, disks included."""
@@ -182,6 +199,13 @@ class Schedule:
             log.faults.commit_unanswered = self.chance.choice(list(Outcome))
             self.faults += 1
 
+    def _silent(self) -> None:
+        """No broker answers the next questions about offsets."""
+        log = self.chance.choice(self.processes).log
+        if log is not None:
+            log.faults.unanswered = self.chance.randrange(1, 6)
+            self.faults += 1
+
     def _refused(self) -> None:
         log = self.chance.choice(self.processes).log
         if log is not None:
@@ -216,6 +240,11 @@ class Schedule:
             if process.member is not None and self._same_cycle is None:
                 process.member.delivery.enabled = self.chance.random() < 0.5
 
+    def _litter(self) -> None:
+        """Somebody publishes a record that cannot be read."""
+        self.garbage.publish()
+        self.faults += 1
+
     # How it happens -------------------------------------------------------------------------------------------------
 
     def _step_of(self, process: Process) -> None:
@@ -238,17 +267,20 @@ class Schedule:
     def _start(self, process: Process) -> None:
         self.cluster.expel(process.name)
         process.log = SimulatedLog(self.cluster, self.topology, process.name, choose=self.chance.randrange)
-        settings = MemberSettings(instance=process.name, same_cycle=self._same_cycle is not False, limits=self._limits)
         process.member = self._member_type(
             self.topology,
             process.log,
             process.disk,
-            settings=settings,
-            clock=lambda: self.now_ms,
+            settings=self.settings(process),
+            clock=process.clock,
             crash=lambda point: self._reached(process, point),
         )
         process.member.join()
         self._share()
+
+    def settings(self, process: Process) -> MemberSettings:
+        """How the member of a process behaves."""
+        return MemberSettings(instance=process.name, same_cycle=self._same_cycle is not False, limits=self._limits)
 
     def _die(self, process: Process) -> None:
         """The process is gone; its transaction stays open and its session lives on for a while."""
@@ -313,12 +345,14 @@ TURNS = {
     "doom": 5,
     "stall": 5,
     "unanswered": 2,
+    "silent": 3,
     "refused": 2,
     "repeat": 3,
     "shuffle": 2,
     "expire": 6,
     "backup": 1,
     "switch": 2,
+    "litter": 2,
 }
 
 

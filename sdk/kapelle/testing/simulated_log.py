@@ -5,8 +5,9 @@ from contextlib import suppress
 
 from kapelle.testing.cluster import Cluster, Entry, Outcome, Transaction
 from kapelle.topology.build import Topology
-from kapelle.topology.errors import CycleAborted, ProducerLost
-from kapelle.topology.log import Listener, Out, Place, Record, Row, Run, Taken
+from kapelle.topology.errors import CycleAborted, ProducerLost, Unanswered
+from kapelle.topology.inputs import Known, judged
+from kapelle.topology.log import Listener, Loss, Out, Place, Record, Row, Run, Taken
 
 Choose = Callable[[int], int]  # a number below the given one
 
@@ -22,6 +23,13 @@ class Faults:
         self.commit_unanswered: Outcome | None = None  # the commit has this outcome, and nobody tells
         self.commit_aborted = False
         self.repeat_records = 0  # records delivered once more
+        self.unanswered = 0  # questions about offsets that no broker answers
+
+    def answer(self, asked: str) -> None:
+        """Answer a question about offsets, or not."""
+        if self.unanswered:
+            self.unanswered -= 1
+            raise Unanswered(asked, "where it begins or ends", "-1001")
 
 
 class SimulatedLog:
@@ -37,6 +45,7 @@ class SimulatedLog:
         self._epochs: dict[str, int] = {}
         self._owned: dict[str, set[int]] = {p: set() for p in topology.processors}
         self._positions: dict[tuple[str, Place], int] = {}
+        self._ids: dict[tuple[str, Place], str] = {}  # of the topics that are read
         self._told: dict[tuple[str, Place], int] = {}  # the ends that were told
         self._watched: dict[Place, int] = {}
         self._row_ends: dict[Place, int] = {}
@@ -56,6 +65,8 @@ class SimulatedLog:
         told, end = self._told, self.cluster.end
         for at, start in list(self._positions.items()):
             processor, place = at
+            if self.cluster.firsts or self.cluster.lives:
+                self._check_position(at, start)
             if start == told.get(at) == end(place) and not self.faults.repeat_records:
                 continue  # nothing has come since the end was told
             position = start
@@ -85,7 +96,35 @@ class SimulatedLog:
             self._positions[processor, place] = offset
             self._told.pop((processor, place), None)
 
+    def _check_position(self, at: tuple[str, Place], position: int) -> None:
+        """A position that is not there is told, and the id of another topic is noticed sooner or later."""
+        processor, place = at
+        is_other = self._ids.get(at, "") != self.cluster.topic_id(place.topic) and self._choose(4)
+        if is_other or not self.cluster.firsts.get(place, 0) <= position <= self.cluster.end(place):
+            del self._positions[at]
+            raise CycleAborted(f"{processor} can't read {place} on from {position}")
+
+    def losses(self, processor: str, places: Sequence[Place]) -> list[Loss]:
+        self.faults.answer(processor)
+        cluster, group = self.cluster, self.cluster.groups[processor]
+        self._ids |= {(processor, place): cluster.topic_id(place.topic) for place in places}
+        found = [
+            judged(
+                place,
+                group.offsets.get(place),
+                group.ids.get(place, ""),
+                Known(cluster.firsts.get(place, 0), cluster.end(place), cluster.topic_id(place.topic)),
+            )
+            for place in places
+        ]
+        return [loss for loss in found if loss is not None]
+
+    def uncommitted(self, processor: str, places: Sequence[Place]) -> list[Place]:
+        offsets = self.cluster.groups[processor].offsets
+        return [place for place in places if place not in offsets]
+
     def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
+        self.faults.answer(processor)
         try:
             return self.cluster.stable_offsets(processor, places)
         except CycleAborted:
@@ -99,6 +138,8 @@ class SimulatedLog:
             self.cluster.init_producer(owner)
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
+        if places:
+            self.faults.answer(str(places[0]))
         return {place: self.cluster.end(place) for place in places}
 
     def identity(self, topic: str) -> str:
@@ -147,6 +188,7 @@ class SimulatedLog:
         self.cluster.check_producer(transaction)
         self.cluster.check_member(processor, self.name, self._epochs[processor])
         transaction.offsets.setdefault(processor, {}).update(offsets)
+        transaction.ids.setdefault(processor, {}).update({p: self._ids.get((processor, p), "") for p in offsets})
 
     def commit(self) -> None:
         transaction = self._open()

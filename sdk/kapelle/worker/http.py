@@ -15,6 +15,7 @@ import msgspec
 from kapelle.schemas.contracts import Criticality, Report, Task
 from kapelle.worker.errors import TransportRefused, TransportUnavailable
 from kapelle.worker.transport import Answer, Word
+from kapelle.worker.urls import shown
 
 ASK_EVERY_S: Final = 1.0  # how often a worker that neither takes nor reports asks for cancellations
 CALL_S: Final = 10.0
@@ -106,10 +107,10 @@ class HttpTransport:
             base = httpx.URL(url.rstrip("/") + "/api/v3/")
         except httpx.InvalidURL as error:
             raise TransportRefused(
-                f"Expected a URL such as http://127.0.0.1:8080, but found {url!r}: {error}"
+                f"Expected a URL such as http://127.0.0.1:8080, but found {shown(url)!r}: {error}"
             ) from error
         if base.scheme not in ("http", "https"):
-            raise TransportRefused(f"Expected a URL such as http://127.0.0.1:8080, but found {url!r}")
+            raise TransportRefused(f"Expected a URL such as http://127.0.0.1:8080, but found {shown(url)!r}")
         self._client = httpx.Client(base_url=base, headers=headers, timeout=CALL_S, transport=transport)
         self._worker = ""
         self._types: list[str] = []
@@ -157,23 +158,31 @@ class HttpTransport:
                 path, content=msgspec.json.encode(body), headers={"Content-Type": "application/json"}
             )
         except httpx.HTTPError as error:
-            raise TransportUnavailable(f"Expected {self._client.base_url} to answer, but {error!r}") from error
+            raise TransportUnavailable(
+                f"Expected {shown(str(self._client.base_url))} to answer, but {error!r}"
+            ) from error
         self._asked_at_s = time.monotonic()
         if not response.is_success:
             raise _refusal(response)
         try:
             return msgspec.json.decode(response.content, type=answer)
         except msgspec.DecodeError as error:
-            raise TransportRefused(f"Expected an answer of Kapelle's API from {response.url}, but {error}") from error
+            raise TransportRefused(
+                f"Expected an answer of Kapelle's API from {_shown(response)}, but {error}"
+            ) from error
 
 
 def _refusal(response: httpx.Response) -> TransportRefused | TransportUnavailable:
     status = response.status_code
-    text = f"Expected {response.url} to take the call, but it answers {status}: {_detail(response)}"
+    text = f"Expected {_shown(response)} to take the call, but it answers {status}: {_detail(response)}"
     if status in NOT_LET_IN:
         text += " (a worker needs a token of the role operator)"
     is_passing = response.is_server_error or status in AGAIN
     return TransportUnavailable(text) if is_passing else TransportRefused(text)
+
+
+def _shown(response: httpx.Response) -> str:
+    return shown(str(response.url))
 
 
 def _detail(response: httpx.Response) -> str:

@@ -8,29 +8,29 @@ may be tried again. What does not come to an answer is a failure of the platform
 
 A workflow's author chooses the URL, so the worker must not become a way to where its author may not go: a host is
 allowed by name, its address is looked up once and checked, the connection goes to that address, and a redirect may not
-leave the host.
+leave the host. Log lines and messages show URLs without credentials and queries.
 """
 
 import asyncio
-import ipaddress
-import socket
+import base64
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
+from urllib.parse import unquote_to_bytes
 
 import httpx
 from pydantic import BaseModel, ConfigDict
 
+from kapelle.worker.addresses import addresses_of, checked_address
+from kapelle.worker.answers import ACCEPTED_ENCODINGS, read_bounded, text_of
 from kapelle.worker.context import Context
 from kapelle.worker.errors import NonRetryable, PlatformFailure, Retryable
+from kapelle.worker.urls import fit, parsed, shown
 
 TYPE: Final = "Http"
-RESPONSE_BYTES_MAX: Final = 1_000_000
 TIMEOUT_S: Final = 30.0
 REDIRECTS_MAX: Final = 5
 SHOWN_CHARS_MAX: Final = 500
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-# Where clouds give out credentials, beside the link-local range that most of them use.
-METADATA: Final = frozenset({"100.100.100.200", "fd00:ec2::254", "168.63.129.16"})
 # Set by the transport itself, or about the connection rather than the request.
 OWNED_HEADERS: Final = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 
@@ -71,11 +71,11 @@ class HttpStep:
         if method not in METHODS:
             raise NonRetryable(f"Expected a method among {', '.join(sorted(METHODS))}, but found {http.method!r}")
         status, body = await self._answer(http, method)
-        context.log(f"{method} {http.url} answered {status}")
+        context.log(f"{method} {shown(http.url)} answered {status}")
         outcome = self._state(state_expr, status, body)
         failure = FAILURES.get(outcome)
         if failure is not None:
-            raise failure(f"{method} {http.url} answered {status}: {body[:SHOWN_CHARS_MAX]}")
+            raise failure(f"{method} {shown(http.url)} answered {status}: {body[:SHOWN_CHARS_MAX]}")
         return {"status_code": status, "response_body": body}
 
     def _state(self, state_expr: str, status: int, body: str) -> str:
@@ -90,21 +90,25 @@ class HttpStep:
         url = self._checked(http.url)
         headers = {name: value for name, value in http.headers.items() if name.lower() not in OWNED_HEADERS}
         try:
-            async with asyncio.timeout(TIMEOUT_S), self._client() as client:
+            async with asyncio.timeout(TIMEOUT_S), self._opened() as transport:
                 for _ in range(REDIRECTS_MAX + 1):
-                    status, body, location = await self._once(client, await self._request(method, url, headers, http))
+                    request = await self._request(method, url, headers, http)
+                    status, body, location = await self._once(transport, request)
                     if location is None:
                         return status, body
                     url = self._redirected(url, location)
                     if status == httpx.codes.SEE_OTHER:
                         method, http = "GET", http.model_copy(update={"body": None})
         except (httpx.HTTPError, OSError, TimeoutError) as error:
-            raise PlatformFailure(f"Expected {http.url} to answer within {TIMEOUT_S:g} s, but {error!r}") from error
-        raise NonRetryable(f"Expected at most {REDIRECTS_MAX} redirects of {http.url}, but found more")
+            raise PlatformFailure(
+                f"Expected {shown(http.url)} to answer within {TIMEOUT_S:g} s, but {error!r}"
+            ) from error
+        raise NonRetryable(f"Expected at most {REDIRECTS_MAX} redirects of {shown(http.url)}, but found more")
 
-    def _client(self) -> httpx.AsyncClient:
-        # Proxies and credentials of the worker's own environment are not for workflows.
-        return httpx.AsyncClient(timeout=TIMEOUT_S, transport=self._transport, trust_env=False)
+    def _opened(self) -> httpx.AsyncBaseTransport:
+        # Proxies and credentials of the worker's own environment are not for workflows. A client would write whole URLs
+        # to its log, so there is none around the transport.
+        return self._transport or httpx.AsyncHTTPTransport(trust_env=False)
 
     async def _request(
         self, method: str, url: httpx.URL, headers: Mapping[str, str], http: HttpRequest
@@ -113,37 +117,29 @@ class HttpStep:
         port = url.port or (443 if url.scheme == "https" else 80)
         found = await asyncio.get_running_loop().run_in_executor(None, self._resolve, url.host, port)
         address = checked_address(url.host, found)
-        host = url.netloc.decode()
         return httpx.Request(
             method,
-            url.copy_with(host=address),
-            headers={**headers, "Host": host},
+            url.copy_with(host=address, userinfo=b""),
+            headers=_merged(_defaults(url), headers, {"Host": url.netloc.decode()}),
             content=http.body.encode() if http.body else None,
             extensions={"sni_hostname": url.host, "timeout": httpx.Timeout(TIMEOUT_S).as_dict()},
         )
 
     @staticmethod
-    async def _once(client: httpx.AsyncClient, request: httpx.Request) -> tuple[int, str, str | None]:
-        response = await client.send(request, stream=True)
+    async def _once(transport: httpx.AsyncBaseTransport, request: httpx.Request) -> tuple[int, str, str | None]:
+        response = await transport.handle_async_request(request)
         try:
-            chunks, size = [], 0
-            async for chunk in response.aiter_bytes():
-                size += len(chunk)
-                if size > RESPONSE_BYTES_MAX:
-                    raise NonRetryable(f"Expected a response of at most {RESPONSE_BYTES_MAX:,} bytes, but it has more")
-                chunks.append(chunk)
+            chunks = response.stream
+            if not isinstance(chunks, httpx.AsyncByteStream):
+                raise TypeError(f"Expected a transport that answers asynchronously, but found {type(chunks).__name__}")
+            body = await read_bounded(chunks, response.headers.get("content-encoding", ""))
         finally:
             await response.aclose()
         location = response.headers.get("location") if response.has_redirect_location else None
-        return response.status_code, b"".join(chunks).decode(response.encoding or "utf-8", "replace"), location
+        return response.status_code, text_of(body, response.headers.get("content-type", "")), location
 
     def _checked(self, text: str) -> httpx.URL:
-        try:
-            url = httpx.URL(text)
-        except httpx.InvalidURL as error:
-            raise NonRetryable(f"Expected a URL, but found {text!r}: {error}") from error
-        if url.scheme not in ("http", "https") or not url.host:
-            raise NonRetryable(f"Expected a URL of http or https, but found {text!r}")
+        url = parsed(text)
         if not self._is_allowed(url.host.lower()):
             raise NonRetryable(f"Expected a host that this worker may reach, but found {url.host!r}")
         return url
@@ -154,10 +150,31 @@ class HttpStep:
         return any(name in self._allow for name in [host, *below])
 
     def _redirected(self, url: httpx.URL, location: str) -> httpx.URL:
-        to = self._checked(str(url.join(location)))
+        try:
+            to = self._checked(str(url.join(fit(location))))
+        except httpx.InvalidURL as error:
+            raise NonRetryable(f"Expected a redirect to a URL, but found {shown(location)!r}") from error
         if (to.host, to.port) != (url.host, url.port) or to.scheme != url.scheme:
-            raise NonRetryable(f"Expected redirects to stay at {url.host!r}, but one leads to {str(to)!r}")
+            raise NonRetryable(f"Expected redirects to stay at {url.host!r}, but one leads to {shown(str(to))!r}")
         return to
+
+
+def _merged(*parts: Mapping[str, str]) -> httpx.Headers:
+    """Headers, of which a later one replaces an earlier one of its name in whatever case."""
+    merged = httpx.Headers()
+    for part in parts:
+        merged.update(part)
+    return merged
+
+
+def _defaults(url: httpx.URL) -> dict[str, str]:
+    """Headers that a step may replace. Credentials of the URL are sent as a client would send them."""
+    accepted = {"Accept-Encoding": ACCEPTED_ENCODINGS}
+    if not url.userinfo:
+        return accepted
+    user, _, password = url.userinfo.partition(b":")
+    basic = base64.b64encode(unquote_to_bytes(user) + b":" + unquote_to_bytes(password)).decode()
+    return {"Authorization": f"Basic {basic}", **accepted}
 
 
 DONE: Final = "DONE"
@@ -171,20 +188,3 @@ FAILURES: Final[Mapping[str, type[Exception]]] = {
 def default_state(status: int) -> str:
     """What an answer means, unless the step says otherwise."""
     return {2: DONE, 4: "FATAL_ERROR"}.get(status // 100, "USER_ERROR")
-
-
-def addresses_of(host: str, port: int) -> list[str]:
-    """The addresses of a host."""
-    return [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-
-
-def checked_address(host: str, found: Collection[str]) -> str:
-    """An address to connect to. One that is forbidden forbids the host: its owner could send us there next time."""
-    for text in found:
-        address = ipaddress.ip_address(text.partition("%")[0])
-        plain = getattr(address, "ipv4_mapped", None) or address
-        if plain.is_link_local or plain.is_multicast or plain.is_unspecified or str(plain) in METADATA:
-            raise NonRetryable(f"Expected an address that this worker may reach, but {host!r} is at {plain}")
-    if not found:
-        raise PlatformFailure(f"Expected {host!r} to have an address, but it has none")
-    return next(iter(found))

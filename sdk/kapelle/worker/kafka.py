@@ -33,6 +33,8 @@ from kapelle.worker.transport import Answer, Word
 SLICE_S: Final = 0.005  # how long one of several consumers is waited for
 CANCELLED_MAX: Final = 10_000  # tokens remembered, and records of the past that are read at the start
 TRACES_MAX: Final = 10_000
+INSTANCE_MAX: Final = 2**63 - 1
+DEADLINE_MS_MAX: Final = 253_402_300_799_999  # the year 9999
 LATE_MS: Final = 60_000  # a task so long past its deadline is not begun: the engine has ended it
 
 _log = logging.getLogger("kapelle.worker.kafka")
@@ -151,6 +153,9 @@ class KafkaTransport:
         value = self._decoded(record)
         if not isinstance(value, Task):
             return None
+        if not _can_be_reported(value):
+            _pass_over(record, "Expected a task of an instance, but its ids or its deadline are out of bounds")
+            return None
         trace = trace_of(cast("Headers | None", record.headers()))  # read as bytes, whatever may be written
         if trace is not None:
             _put(self._traces, value.token, trace, TRACES_MAX)
@@ -223,12 +228,13 @@ class KafkaTransport:
             return self._codec.decode(data)
         except UnknownFingerprint as error:
             if error.fingerprint in self._unknown:
+                _pass_over(record, str(error))
                 return None
             self._unknown.add(error.fingerprint)
             self._learn()
             return self._decoded(record)
         except SchemaError as error:
-            _log.warning("passed over %s-%s@%s: %s", record.topic(), record.partition(), record.offset(), error)
+            _pass_over(record, str(error))
             return None
 
     def _learn(self) -> None:
@@ -254,6 +260,16 @@ class KafkaTransport:
     @property
     def _schemas(self) -> str:
         return f"{self._prefix}.schemas"
+
+
+def _can_be_reported(task: Task) -> bool:
+    """Whether the engine would take a report about it: its key must be that of an instance."""
+    is_instance = 0 < task.instance_id <= INSTANCE_MAX and task.workflow_id != "" and "/" not in task.workflow_id
+    return is_instance and task.step_id != "" and task.lease_ms > 0 and abs(task.deadline_at_ms) <= DEADLINE_MS_MAX
+
+
+def _pass_over(record: Message, reason: str) -> None:
+    _log.warning("passed over %s-%s@%s: %s", record.topic(), record.partition(), record.offset(), reason)
 
 
 def _put(into: OrderedDict[str, str], key: str, value: str, count_max: int) -> None:

@@ -192,7 +192,11 @@ def _low_and_high(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
     until_s = time.monotonic() + CALL_S
     while True:
         try:
-            return consumer.get_watermark_offsets(place, CALL_S)
+            found = consumer.get_watermark_offsets(place, CALL_S)
+            if found is not None and min(found) >= 0:
+                return found
+            # None, or an error value of librdkafka where an offset is expected: nobody has answered.
+            raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
         except KafkaException as error:
             if error.args[0].code() not in LEADERLESS or time.monotonic() > until_s:
                 raise

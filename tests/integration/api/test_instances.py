@@ -257,7 +257,7 @@ def test_reads_tell_their_watermark_and_wait_for_a_request(place: Place) -> None
     assert response.status_code == 200
     assert response.headers["Kapelle-Watermark"].startswith("{")
     late = place.http.get(f"/workflows/{name}/instances/1", params={"wait_for": "never", "wait_ms": 10})
-    assert late.status_code == 503
+    assert late.status_code == 412
 
 
 def test_a_step_that_waits_for_signals_says_so_and_can_go_on_without_them(place: Place) -> None:

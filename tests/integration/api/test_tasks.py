@@ -3,6 +3,7 @@
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 from tests.integration.api.places import Place, step, until
 
@@ -138,8 +139,34 @@ def test_output_data_from_outside_ends_the_running_attempt(place: Place) -> None
     outputs = {"n": {"type": "LONG", "value": 9}}
     place.call("PUT", "/output-data", 404, json={**body, "token": "another", "params": outputs})
     answer = place.call("PUT", "/output-data", json={**body, "token": task["token"], "params": outputs})
-    place.call("PUT", "/output-data", 404, json={**body, "params": outputs})
+    again = place.call("PUT", "/output-data", json={**body, "token": task["token"], "params": outputs})
+    place.call("PUT", "/output-data", 400, json={**body, "params": outputs})
+    other = place.call("PUT", "/output-data", 409, json={**body, "token": task["token"], "params": {}})
 
-    assert answer["status"] == "DONE"
+    assert answer["status"] == again["status"] == "DONE"
+    assert "other outputs" in other["detail"]
     assert place.ended(name, 1) == "SUCCEEDED"
+    assert place.get(f"/workflows/{name}/instances/1/steps/work")["params"]["n"] == 9
+
+
+def test_the_same_answer_again_is_accepted_and_another_one_is_not(place: Place) -> None:
+    kind = own_type()
+    name = place.push(step("work", kind, params={"n": {"type": "LONG", "value": 1, "mode": "MUTABLE"}}))
+    place.start(name)
+    task = place.take(kind)[0]
+    outputs = {"n": {"type": "LONG", "value": 9}}
+    others: list[dict[str, Any]] = [
+        {"outputs": {"n": {"type": "LONG", "value": 8}}},
+        {},
+        {"outputs": outputs, "signals": [{"name": "x"}]},
+    ]
+
+    first = place.report(task, "SUCCEEDED", outputs=outputs, message="the first")
+    again = place.report(task, "SUCCEEDED", outputs={"n": {"value": 9, "type": "LONG"}}, message="again")
+    refused = [place.report(task, "SUCCEEDED", **other) for other in others]
+    failed = place.report(task, "USER_ERROR")
+
+    assert [one["results"][0]["accepted"] for one in (first, again)] == [True, True]
+    assert [one["results"][0]["accepted"] for one in (*refused, failed)] == [False] * 4
+    assert all("other outputs or signals" in one["results"][0]["reason"] for one in refused)
     assert place.get(f"/workflows/{name}/instances/1/steps/work")["params"]["n"] == 9

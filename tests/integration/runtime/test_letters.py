@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kapelle.processors.effects import Effect
@@ -108,3 +109,23 @@ def test_a_row_that_no_broker_takes_stops_the_member_instead_of_being_tried_for_
     one = place.member(settings=GO_ON)
     with pytest.raises(BrokerRefused, match="MSG_SIZE_TOO_LARGE"), one:
         until(one.ended, "the member to stop")
+
+
+def endless(message: Message[Tick], state: Counting, now_ms: int) -> Iterable[Effect]:
+    while message.value.id == "bad":
+        state.counts.get((message.key,))
+    return count(message, state, now_ms)
+
+
+def test_a_decision_that_never_ends_is_put_aside_although_bugs_stop_the_member(broker: Broker, tmp_path: Path) -> None:
+    place = Deployment(broker, tmp_path, own([processor_of(endless)], partitions=1))
+    place.publish([("ticks", "k", tick(name)) for name in ("1", "bad", "2")])
+    settings = MemberSettings(limits=msgspec.structs.replace(LIMITS, decision_ms_max=200))
+
+    with place.member(settings=settings) as one:
+        until(lambda: one.ended() or sum(map(len, place.seen()["counting.events"].values())) == 2, "the good ones")
+
+    assert [(letter.offset, letter.error) for letter in place.letters()] == [(1, "DecisionExhausted")]
+    assert [event.id for _, event in place.seen()["counting.events"][0]] == ["1", "2"]
+    assert (one.counters.aborts, one.counters.given_up) == (0, 1)
+    assert place.table_problems() == []

@@ -1,5 +1,6 @@
 """Tables after a restart: kept, repaired or read anew from the changelog, and in the end the fold of history."""
 
+import random
 import shutil
 import signal
 import time
@@ -17,7 +18,8 @@ from kapelle.topology.kafka.notes import adopt
 from kapelle.topology.kafka.offsets import committed
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.log import Place
-from kapelle.topology.tables import Batch, Memory, RocksStore, ShardState, StoreCorrupt
+from kapelle.topology.tables import Batch, Memory, Peek, RocksStore, ShardState, StoreCorrupt
+from kapelle.topology.tables.writes import writes_in
 from tests.integration.runtime.members import ENOUGH_S, Deployment, Process, own, until
 from tests.proof.processors import counting
 from tests.proof.workload import ticks
@@ -59,6 +61,31 @@ class Kept(Deployment):
         store = RocksStore(self.tables, Memory())
         store._rocks.flush()
         store.close()
+
+    def spoilt(self, path: Path) -> bool:
+        """Damage a file where opening the tables does not show it, but reading rows does. False: there is no such."""
+        whole = path.read_bytes()
+        for at in range(0, len(whole), 200):
+            path.write_bytes(whole[:at] + bytes(byte ^ 0xFF for byte in whole[at : at + 20]) + whole[at + 20 :])
+            if self._shows_only_when_read():
+                return True
+        path.write_bytes(whole)
+        return False
+
+    def _shows_only_when_read(self) -> bool:
+        try:
+            store = Peek(self.tables, Memory())
+        except StoreCorrupt:
+            return False
+        try:
+            writes_in(store)
+            with pytest.raises(StoreCorrupt):
+                list(store.scan(b"counting", b"counting\xff"))
+        except (StoreCorrupt, pytest.fail.Exception):
+            return False
+        finally:
+            store.close()
+        return True
 
     def files(self, pattern: str) -> list[Path]:
         found = sorted((self.tables / "rows").glob(pattern))
@@ -134,11 +161,13 @@ def test_tables_are_read_anew_when_their_files_are_truncated(place: Kept) -> Non
 
 
 def test_damage_that_shows_only_when_it_is_read_is_put_away_for_the_next_start(place: Kept) -> None:
+    store = RocksStore(place.tables, Memory())
+    batch = Batch()
+    batch.update({b"\x06%03d" % number: random.Random(number).randbytes(100) for number in range(200)})
+    store.write(batch)  # between the numbers of writes, which a start reads, and the rows
+    store.close()
     place.flush()
-    for path in place.files("*.sst"):
-        content = bytearray(path.read_bytes())
-        content[10:40] = b"\xff" * 30  # in the first block of rows
-        path.write_bytes(content)
+    assert any(place.spoilt(path) for path in reversed(place.files("*.sst")))  # the newest that has rows
     place.publish_more()
 
     damaged = place.member()

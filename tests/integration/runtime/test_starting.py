@@ -52,6 +52,34 @@ def test_a_broker_that_goes_before_the_member_has_joined_is_waited_for(
         until(lambda: one.ended() or one.counters.events >= 10, "the records to be folded")
 
 
+def test_a_broker_that_comes_and_goes_while_tables_are_taken_in_is_waited_for_and_not_taken_for_lost_data(
+    own_broker: Broker, proxy: Proxy, tmp_path: Path
+) -> None:
+    place = Deployment(own_broker, tmp_path, own([counting]))
+    settings = KafkaSettings(bootstrap_servers=own_broker.proxied_servers, call_timeout_s=0.5)
+    place.publish(ticks(10, 3))
+    with Running(KafkaMember(place.topology, settings, tmp_path / "one")) as one:
+        until(lambda: one.counters.events >= 10, "the records to be folded")
+    place.publish(row for n, row in enumerate(ticks(20, 3)) if n >= 10)
+    member = KafkaMember(place.topology, settings, tmp_path / "one")
+
+    def come_and_go() -> None:
+        for _ in range(8):
+            proxy.refuse()
+            time.sleep(0.2)
+            proxy.accept()
+            time.sleep(0.1)
+
+    flapping = threading.Thread(target=come_and_go)
+    flapping.start()
+    with Running(member) as again:
+        flapping.join()
+        until(lambda: again.ended() or again.counters.events >= 10, "the records to be folded")
+
+    assert (again.error, again.counters.wipes) == (None, 0)
+    assert sum(map(len, place.seen()["counting.events"].values())) == 20
+
+
 def test_a_wrong_address_is_told_in_bounded_time(tmp_path: Path) -> None:
     settings = KafkaSettings(bootstrap_servers=NOWHERE, request_timeout_s=1.0)
     began = time.monotonic()

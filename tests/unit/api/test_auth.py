@@ -1,5 +1,6 @@
 """Tokens and roles: who is let in, who may do what, and where the API may be served without them."""
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,11 +63,11 @@ ROUTES: list[tuple[Role, str, str]] = [
     (Role.OPERATOR, "PUT", "/workflows/{workflow_id}/instances/{instance_id}/steps/{step_id}/actions/{action}"),
     (Role.OPERATOR, "POST", "/signals"),
     (Role.VIEWER, "GET", "/signals"),
-    (Role.VIEWER, "GET", "/signals/{name:path}/instances"),
-    (Role.VIEWER, "GET", "/signals/{name:path}/refused"),
-    (Role.VIEWER, "GET", "/signals/{name:path}/instances/{sequence}"),
-    (Role.VIEWER, "GET", "/signals/{name:path}/instances/{sequence}/explain"),
-    (Role.VIEWER, "GET", "/signals/{name:path}/instances/{sequence}/lineage"),
+    (Role.VIEWER, "GET", "/signals/{name:name}/instances"),
+    (Role.VIEWER, "GET", "/signals/{name:name}/refused"),
+    (Role.VIEWER, "GET", "/signals/{name:name}/instances/{sequence}"),
+    (Role.VIEWER, "GET", "/signals/{name:name}/instances/{sequence}/explain"),
+    (Role.VIEWER, "GET", "/signals/{name:name}/instances/{sequence}/lineage"),
     (Role.VIEWER, "GET", "/workflows/{workflow_id}/instances/{instance_id}/lineage"),
     (Role.VIEWER, "GET", "/workflows/{workflow_id}/triggers"),
     (Role.VIEWER, "GET", "/workflows/{workflow_id}/triggers/explain"),
@@ -105,7 +106,7 @@ def called(place: Place, method: str, path: str, token: str | None, **more: Any)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     if path == "/events":  # it would never end
         more["params"] = {"wait_ms": 0}
-    return place.http.request(method, path.replace("{name:path}", "{name}").format(**VALUES), headers=headers, **more)
+    return place.http.request(method, path.replace("{name:name}", "{name}").format(**VALUES), headers=headers, **more)
 
 
 def test_every_route_is_in_the_table_of_roles() -> None:
@@ -198,6 +199,16 @@ def test_a_server_on_an_exposed_address_is_refused_before_it_listens(tmp_path: P
         ("127.0.0.1:8080", "https://evil.example", False),  # a page from elsewhere
         ("127.0.0.1:8080", "null", False),
         ("127.0.0.1:[", None, False),
+        ("evil.com\\@127.0.0.1", None, False),
+        ("evil.com@127.0.0.1", None, False),
+        ("127.0.0.1/evil.com", None, False),
+        ("127.0.0.1#evil.com", None, False),
+        ("127.0.0.1 evil.com", None, False),
+        ("127.0.0.1:8080:80", None, False),
+        ("127.0.0.1:99999", None, False),
+        ("127.0.0.1:8080", "http://evil.com\\@127.0.0.1", False),
+        ("127.0.0.1:8080", "http://127.0.0.1:8080/path", False),
+        ("127.0.0.1:8080", "ftp://127.0.0.1", False),
         (None, None, True),
     ],
 )
@@ -249,3 +260,19 @@ def test_tokens_that_cannot_be_used_are_refused_and_never_shown(tmp_path: Path, 
 def test_a_file_of_tokens_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadTokens, match="cannot be read"):
         Tokens.from_file(tmp_path / "none")
+
+
+@pytest.mark.parametrize("host", ["evil.com\\@127.0.0.1", "127.0.0.1:x", "127.0.0.1,evil.com:1:2", "[::1", "a b"])
+def test_a_host_that_is_none_is_refused(api: Place, host: str) -> None:
+    response = api.http.get("/workflows", headers={"Host": host})
+
+    assert response.status_code == 400
+    assert "Host" in response.json()["detail"]
+
+
+def test_two_hosts_are_refused(api: Place) -> None:
+    url = httpx.URL(api.url)
+    with socket.create_connection((url.host, url.port or 80), timeout=30) as connection:
+        connection.sendall(b"GET /api/v3/workflows HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.com\r\n\r\n")
+
+        assert connection.recv(1_000).startswith(b"HTTP/1.1 400 ")

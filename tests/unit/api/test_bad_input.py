@@ -150,6 +150,13 @@ TABLE: list[tuple[str, str, dict[str, Any], int, str]] = [
         "PUT",
         "/output-data",
         {"json": {"workflow_id": "etl", "workflow_instance_id": 1, "step_id": "only", "params": {}}},
+        400,
+        "body.token: Expected a value, which is required",
+    ),
+    (
+        "PUT",
+        "/output-data",
+        {"json": {"workflow_id": "etl", "workflow_instance_id": 1, "step_id": "only", "token": "t", "params": {}}},
         404,
         "running attempt",
     ),

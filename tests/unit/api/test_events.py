@@ -13,7 +13,7 @@ import pytest
 from kapelle.api.events import id_of, positions_of
 from kapelle.api.problems import BadRequest
 from kapelle.client import Client
-from tests.integration.api.places import Place, step
+from tests.integration.api.places import Place, step, until
 from tests.unit.api.test_own_writes import held_place
 
 Event = dict[str, Any]
@@ -189,7 +189,35 @@ def test_a_type_that_no_event_has_is_refused(api: Place) -> None:
 def test_more_tails_than_a_node_can_have_are_refused(api: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kapelle.api.events.TAILS_MAX", 0)
 
-    assert api.http.get("/events").status_code == 503
+    response = api.http.get("/events")
+
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
+
+
+def test_tails_that_come_at_the_same_time_are_counted_and_free_their_places(
+    api: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kapelle.api.events.TAILS_MAX", 4)
+    begin, end = threading.Barrier(24), threading.Event()
+    found: list[int] = []
+
+    def ask() -> None:
+        begin.wait(ENOUGH_S)
+        with httpx.stream("GET", f"{api.url}/api/v3/events", timeout=ENOUGH_S) as response:
+            found.append(response.status_code)
+            if response.status_code == 200:
+                end.wait(ENOUGH_S)
+
+    asking = [threading.Thread(target=ask) for _ in range(24)]
+    for one in asking:
+        one.start()
+    until(lambda: len(found) == 24, "all to be answered")
+    end.set()
+    for one in asking:
+        one.join(ENOUGH_S)
+
+    assert sorted(found) == [200] * 4 + [503] * 20
+    until(lambda: api.http.get("/events?wait_ms=0").status_code == 200, "a place to be free")
 
 
 def test_ids_of_events_are_read_back_as_they_were_written() -> None:

@@ -112,7 +112,7 @@ def test_a_write_that_is_not_seen_in_time_is_accepted_and_can_be_waited_for(held
         seen = waiting.result(10)
 
     assert (response.status_code, response.json()) == (202, {"request_id": "mine", "status": "ACCEPTED"})
-    assert early.status_code == 503
+    assert (early.status_code, early.headers["Retry-After"]) == (412, "1")
     assert seen["workflow_uuid"] == "mine"
 
 

@@ -127,13 +127,15 @@ def test_the_cloud_event_of_the_page_is_one_signal_in_both_modes(api: Place) -> 
     assert (answer["name"], answer["signal_id"], answer["status"]) == ("orders", "/shop 4711", "DUPLICATED")
 
 
-def test_an_announcement_of_long_ago_is_too_late_and_listed_as_such(api: Place) -> None:
+def test_an_announcement_from_a_time_that_is_forgotten_is_too_late_and_listed_as_such(tmp_path: Path) -> None:
     name = new()
-    announce(api, name, request_id="now")
+    with embedded_place(tmp_path) as api:
+        for day in ("01", "09", "17"):
+            announce(api, name, request_id=day, request_time=f"2001-01-{day}T00:00:00Z")
 
-    late = announce(api, name, request_id="then", request_time="2001-01-01T00:00:00Z")
-    refused = api.get(f"/signals/{name}/refused")
-    none = api.get(f"/signals/{name}/refused", signal_id="now")
+        late = announce(api, name, request_id="then", request_time="2001-01-01T00:00:00Z")
+        refused = api.get(f"/signals/{name}/refused")
+        none = api.get(f"/signals/{name}/refused", signal_id="09")
 
     assert (late["status"], late["sequence"]) == ("TOO_LATE", None)
     assert late["happened_time"] == 978_307_200_000 < late["floor_time"]
@@ -315,3 +317,43 @@ def test_a_write_that_is_not_seen_in_time_can_be_waited_for(api: Place) -> None:
     assert response.status_code in (200, 202)
     assert response.json()["request_id"] == key
     assert found["sequence"] == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a\nb",
+        "\n",
+        "a\r\n",
+        "a/instances/1",
+        "/a",
+        "a/",
+        "a//b",
+        "refused",
+        "a b?c#d%2F",
+        "ü\u2028",
+        "a\\b",
+        "..",
+        "\x01",
+    ],
+)
+def test_a_signal_of_any_name_that_is_taken_can_be_read_by_its_path(api: Place, name: str) -> None:
+    unique = f"{uuid.uuid4().hex[:8]}"
+    said = announce(api, name, id=unique)
+    path = f"/signals/{quote(name, safe='').replace('.', '%2E')}"
+
+    listed = api.get(f"{path}/instances", first=200)["elements"]
+    found = api.get(f"{path}/instances/{said['sequence']}")
+    explained = api.get(f"{path}/instances/latest/explain")
+
+    assert listed[0]["signal_id"] == unique
+    assert (found["name"], found["signal_id"]) == (name, unique)
+    assert explained["name"] == name
+    assert "elements" in api.get(f"{path}/refused")
+    assert api.get(f"{path}/instances/latest/lineage")
+
+
+def test_a_name_of_unicode_alone_is_taken(api: Place) -> None:
+    response = api.http.post("/signals", content=b'{"name":"\\ud800"}', headers={"Content-Type": "application/json"})
+
+    assert response.status_code == 400

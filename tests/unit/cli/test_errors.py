@@ -66,10 +66,12 @@ def test_a_bug_in_a_processor_is_told_with_its_line_and_the_way_on() -> None:
     try:
         raise ValueError("I doubt it")
     except ValueError as cause:
-        error = HandlerFailed("doubting", "decide on Tick t-1", cause)
+        error = HandlerFailed("doubting", "decide on Tick t-1", cause, record="kapelle.ticks-3@1234")
         error.__cause__ = cause
 
     told = paragraph(error)
+
+    assert "start it with --set-aside kapelle.ticks-3@1234 to put this record aside" in told
 
     assert told.startswith("decide on Tick t-1 of processor 'doubting' raised ValueError: I doubt it (")
     assert "test_errors.py:" in told

@@ -1,10 +1,13 @@
 """How far a restore has come, when it is time to say so, and whether a member does its part."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kapelle.cli.relays import measured
 from kapelle.cli.reporting import Every, progress_fields, unready
+from kapelle.cli.stopping import Stopping
 from kapelle.topology.metrics import Counters
 from kapelle.topology.restore import Progress
 
@@ -33,6 +36,18 @@ def test_it_is_time_once_in_each_interval() -> None:
     due = Every(2.0, lambda: next(times))
 
     assert [due() for _ in range(5)] == [False, True, False, False, True]
+
+
+def test_the_metrics_file_of_a_relay_is_there_as_soon_as_it_works_and_says_in_the_end_what_it_did(
+    tmp_path: Path,
+) -> None:
+    file, relayed = tmp_path / "relay.prom", [0]
+
+    with measured(Stopping(), lambda: f"relayed {relayed[0]}", None, file):
+        begun = file.read_text()
+        relayed[0] = 3
+
+    assert (begun, file.read_text()) == ("relayed 0", "relayed 3")
 
 
 @pytest.mark.parametrize(

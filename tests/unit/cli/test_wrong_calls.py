@@ -76,6 +76,9 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     ((*RUN, "--app", PROOF, "counting", "cuonting"), 3, "Expected processors among counting, joining,"),
     ((*RUN, "--app", PROOF, "--protocol", "nonsense"), 2, "'nonsense' is not one of 'classic', 'consumer'"),
     ((*RUN, "--app", PROOF, "--statistics-ms", "-1"), 2, "Input should be greater than or equal to 0"),
+    ((*RUN, "--app", PROOF, "--set-aside", "ticks"), 2, "Expected a record such as kapelle.runs.commands-3@1234"),
+    (("dev", "--set-aside", "ticks-1"), 2, "Expected a record such as kapelle.runs.commands-3@1234"),
+    (("dev", "--on-bug", "ignore"), 2, "'ignore' is not one of 'stop', 'dead-letter'"),
     ((*RUN, "--app", PROOF, "--on-bug", "ignore"), 2, "'ignore' is not one of 'stop', 'dead-letter'"),
     (
         (*RUN, "--app", PROOF, "--metrics-port", "70000"),

@@ -147,7 +147,7 @@ def test_a_place_is_walked_again_when_it_has_grown_by_half(case: Case) -> None:
 
 
 def test_it_is_done_along_with_trimming(case: Case) -> None:
-    Retention(case.log).tick(case.clock() + EVERY_MS)
+    Retention(case.log).tick(case.clock() + EVERY_MS, case.clock() + EVERY_MS)
 
     assert case.read() == LATEST
 

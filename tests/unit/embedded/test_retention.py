@@ -3,7 +3,7 @@
 import pytest
 
 from kapelle.processors.streams import DAY_MS
-from kapelle.topology.embedded.retention import WEEK_MS, Retention
+from kapelle.topology.embedded.retention import EVERY_MS, WEEK_MS, Retention
 from kapelle.topology.tables import Batch
 from tests.unit.embedded.fakes import EVENTS, TICKS, LogCase
 
@@ -26,7 +26,7 @@ def case() -> LogCase:
 
 
 def test_commands_older_than_a_week_are_removed(case: LogCase) -> None:
-    Retention(case.log).tick(case.clock())
+    Retention(case.log).tick(case.clock(), case.clock())
 
     assert case.read(TICKS[0])[0] == (6, "a3")
     assert len(case.read(TICKS[0])) == 14
@@ -65,14 +65,24 @@ def test_trimming_twice_changes_nothing(case: LogCase) -> None:
     assert case.read(TICKS[0]) == once
 
 
+def test_an_hour_is_an_hour_whatever_the_wall_clock_was_set_to(case: LogCase) -> None:
+    retention = Retention(case.log)
+    retention.tick(case.clock() - WEEK_MS, 0)
+
+    retention.tick(case.clock(), EVERY_MS - 1)
+    assert len(case.read(TICKS[0])) == 20
+    retention.tick(case.clock(), EVERY_MS)
+    assert len(case.read(TICKS[0])) == 14
+
+
 def test_it_is_done_once_an_hour(case: LogCase) -> None:
     retention = Retention(case.log)
-    retention.tick(case.clock() - WEEK_MS)
+    retention.tick(case.clock() - WEEK_MS, case.clock() - WEEK_MS)
     assert len(case.read(TICKS[0])) == 20
 
-    retention.tick(case.clock() - WEEK_MS + 1)
+    retention.tick(case.clock() - WEEK_MS + 1, case.clock() - WEEK_MS + 1)
     assert len(case.read(TICKS[0])) == 20
-    retention.tick(case.clock())
+    retention.tick(case.clock(), case.clock())
     assert len(case.read(TICKS[0])) == 14
 
 

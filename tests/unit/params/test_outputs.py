@@ -8,6 +8,7 @@ from kapelle.processors.params import (
     Context,
     Evaluated,
     MergeRefused,
+    Validating,
     ValidatorFailed,
     WorkflowScope,
     definitions_of,
@@ -27,7 +28,7 @@ def evaluated(raw: dict[str, Any]) -> dict[str, Evaluated]:
 
 
 def after(raw: dict[str, Any], outputs: dict[str, Any]) -> dict[str, Evaluated]:
-    return with_outputs(evaluated(raw), definitions_of(outputs), sel=SEL, now_ms=2_000)
+    return with_outputs(evaluated(raw), definitions_of(outputs), means=Validating(SEL), now_ms=2_000)
 
 
 def test_output_data_replaces_values_of_mutable_parameters() -> None:

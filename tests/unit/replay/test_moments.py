@@ -87,9 +87,28 @@ def test_a_history_whose_first_events_are_gone_is_refused() -> None:
         list(folded(world.history(), [("counting", 0)], Moment(), MemoryStore()))
 
 
-def test_an_event_that_cannot_be_read_is_named_with_its_place() -> None:
+def test_an_event_that_cannot_be_read_is_listed_with_its_place_and_passed_over() -> None:
     world = World()
     fold = Folding(SPREADING, SHARD, decode=decoder(world.history()), store=MemoryStore())
 
-    with pytest.raises(HistoryUnreadable, match=r"offset 7 of spread\.spreading\.events-0.*C3 01"):
-        fold.take([*records(["a"]), records(["a"])[0].__class__(7, 0, b"k", b"\xff\xff")])
+    fold.take([*records(["a"]), records(["a"])[0].__class__(7, 0, b"k", b"\xff\xff")])
+
+    [(offset, reason)] = fold.unreadable.first
+    assert (offset, fold.unreadable.count, fold.position) == (7, 1, 8)
+    assert "C3 01" in reason
+
+
+def test_an_event_of_an_unknown_schema_is_refused_unless_it_is_to_be_passed_over() -> None:
+    world = World().play()
+    place = world.runtime.member.shards["counting", 0].events
+    unknown = b"\xc3\x01" + b"\x07" * 8
+    world.runtime.publish_at(place, (b"k", unknown, ()))
+    world.runtime.step_until_idle()
+    history, shards = world.history(), [("counting", 0)]
+
+    with pytest.raises(HistoryUnreadable, match=r"world\.counting\.events-0.*--pass-over-unknown"):
+        list(folded(history, shards, Moment(), MemoryStore()))
+    *_, (fold, is_done) = folded(history, shards, Moment(passes_over=True), MemoryStore())
+
+    assert is_done
+    assert fold.unreadable.count == 1

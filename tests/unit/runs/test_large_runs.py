@@ -2,7 +2,7 @@
 
 import pytest
 
-from kapelle.processors.routes import RUN_COMMANDS, RUN_INTERNAL
+from kapelle.processors.routes import RUN_COMMANDS, RUN_INTERNAL, WORKFLOW_COMMANDS
 from kapelle.processors.runs import execution
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action
@@ -101,3 +101,36 @@ def test_however_little_a_decision_may_change_the_run_is_the_same(
     monkeypatch.setattr(execution, "CHANGES_MAX", changes_max)
 
     assert outcome() == expected
+
+
+def test_a_loop_that_goes_on_lets_the_start_of_another_workflow_pass() -> None:
+    engine = Engine()
+    counted = noop("a", {"a": "n < 2000", "out": "true"}, n="=params.getFromStep('step_instance_id')")
+    for name, steps in (("loop", [counted, noop("out")]), ("bystander", [noop("only")])):
+        engine.push({"properties": {"owner": "ann"}, "workflow": {"id": name, "steps": steps}})
+    start = c.StartInstances("ann", (c.Start("mine"),))
+    engine.runtime.publish(WORKFLOW_COMMANDS, "loop", start)
+    engine.runtime.step()
+    engine.runtime.step()
+
+    engine.runtime.publish(WORKFLOW_COMMANDS, "bystander", start)
+    engine.runtime.step()
+
+    (loop,), (bystander,) = engine.runs("loop"), engine.runs("bystander")
+    assert (loop.status, bystander.status) == (I.IN_PROGRESS, I.SUCCEEDED)
+    engine.runtime.step_until_idle()
+    assert loop.status is I.SUCCEEDED
+    assert engine.runtime.next_due_at_ms() is None
+
+
+def test_a_loop_that_never_waits_pauses_after_thousands_of_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "AT_ONCE_MAX", 400)
+    run = started(noop("a", {"a": "n < 1000", "out": "true"}, n="=params.getFromStep('step_instance_id')"), noop("out"))
+
+    made = len(run.changes("a"))
+
+    assert 400 <= made < 600
+    run.engine.advance(execution.PAUSE_MS)
+    assert made < len(run.changes("a")) <= made + execution.CONTINUED_MAX
+    run.engine.advance(60_000)
+    assert run.status is I.SUCCEEDED

@@ -34,7 +34,9 @@ def test_joined_catalogs_know_what_either_knew() -> None:
     both = Catalog.of(DeadLetter) | Catalog.of(OLD) | strange
 
     assert set(both) == {DeadLetter, OLD}
-    assert set(both.schemas) == {DeadLetter.FINGERPRINT, OLD.FINGERPRINT, NEW.FINGERPRINT}
+    earlier = set(Catalog.of(DeadLetter).schemas) - {DeadLetter.FINGERPRINT}
+    assert len(earlier) == len(DeadLetter.EARLIER)
+    assert set(both.schemas) == {DeadLetter.FINGERPRINT, OLD.FINGERPRINT, NEW.FINGERPRINT, *earlier}
     assert both.fingerprint_of(4) == NEW.FINGERPRINT
 
 

@@ -10,8 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from kapelle.cli.sel import app
+from kapelle.processors.definitions.texts import COMPILING_VISITS_MAX
+from kapelle.processors.params import SEL_LIMITS
 from kapelle.processors.sel import Limits, Sel, SelError, seeded
 from kapelle.processors.sel.members.registry import FIELDS, METHODS, NEW, STATIC
+from kapelle.processors.sel.program import VISITS_PER_TEXT, VISITS_PER_WORD
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "sel.md"
 TEXT = DOCUMENT.read_text(encoding="utf-8")
@@ -71,12 +74,18 @@ def test_the_commands_print_what_the_page_says(tmp_path: Path, monkeypatch: pyte
             assert shown == expected
 
 
-def test_the_limits_of_the_page_are_the_defaults() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| ([\d,]+) \|", TEXT, re.MULTILINE)
+@pytest.mark.parametrize(("column", "limits"), [(1, SEL_LIMITS), (2, Limits())])
+def test_the_limits_of_the_page_are_those_of_the_engine_and_the_defaults(column: int, limits: Limits) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ([\d,]+) \| ([\d,]+) \|", TEXT, re.MULTILINE)
 
-    assert {name: int(value.replace(",", "")) for name, value in rows} == {
-        name: getattr(Limits(), name) for name in Limits.__struct_fields__
+    assert {row[0]: int(row[column].replace(",", "")) for row in rows} == {
+        name: getattr(limits, name) for name in Limits.__struct_fields__
     }
+
+
+def test_the_prices_of_compiling_are_on_the_page() -> None:
+    assert f"counts {VISITS_PER_TEXT} visits and {VISITS_PER_WORD} for each of its words" in TEXT
+    assert f"{COMPILING_VISITS_MAX:,} visits on compiling" in " ".join(TEXT.split())
 
 
 def test_every_member_is_on_the_page() -> None:

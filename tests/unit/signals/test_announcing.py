@@ -6,7 +6,7 @@ from kapelle.processors.effects import SetAside
 from kapelle.processors.messages import Message
 from kapelle.processors.routes import SIGNAL_COMMANDS
 from kapelle.processors.signals import signals
-from kapelle.processors.signals.windows import BUCKET_MS, WINDOW_MS
+from kapelle.processors.signals.windows import BUCKET_MS, RANGES_MAX, WINDOW_MS
 from kapelle.schemas import contracts as c
 from kapelle.topology.embedded import EmbeddedRuntime
 from tests.unit.signals.announcing import armed, say, starts, told, trigger
@@ -79,25 +79,43 @@ def test_an_id_is_known_again_within_the_window(later_ms: int) -> None:
     assert verdicts(world.announce("o1")) == ["SignalDuplicated"]
 
 
-def test_what_happened_before_the_window_is_too_late_and_that_is_told() -> None:
-    world = World()
-    world.announce("o1")
+def forget(world: World, name: str = "returns") -> None:
+    """Let time go by until all ids of before are forgotten, with signals of a name that move it."""
+    for number in range(2):
+        world.now_ms += WINDOW_MS
+        world.announce(f"later {world.now_ms} {number}", name)
 
-    [event] = world.announce("o2", at_ms=NOW_MS - WINDOW_MS - BUCKET_MS)
+
+def test_what_happened_when_others_did_that_are_forgotten_is_too_late_and_that_is_told() -> None:
+    world = World()
+    world.announce("o1", at_ms=NOW_MS)
+
+    forget(world)
+
+    [event] = world.announce("o2", at_ms=NOW_MS)
 
     assert isinstance(event, c.SignalTooLate)
-    assert event.happened_at_ms < event.floor_at_ms <= NOW_MS - WINDOW_MS + BUCKET_MS
+    assert event.happened_at_ms < event.floor_at_ms == NOW_MS + 1
+    assert verdicts(world.announce("o3", at_ms=event.floor_at_ms)) == ["SignalAccepted"]
 
 
 def test_every_verdict_is_counted() -> None:
     engine = armed()
-    for signal_id, at_ms in (("o1", None), ("o1", None), ("o2", None), ("o3", 1)):
+    now_ms = engine.clock()
+    for signal_id, at_ms, later_ms in (
+        ("o1", now_ms, 0),
+        ("o1", now_ms, WINDOW_MS),
+        ("o2", None, WINDOW_MS),
+        ("o3", None, 0),
+        ("o1", now_ms, 0),
+    ):
         say(engine, "orders", signal_id, at_ms=at_ms)
+        engine.advance(later_ms)
 
     counted = engine.runtime.counters.by_kind()
 
     names = ("SignalAccepted", "SignalDuplicated", "SignalTooLate")
-    assert [counted[name] for name in names] == [2, 1, 1]
+    assert [counted[name] for name in names] == [3, 1, 1]
 
 
 def test_a_late_repetition_is_never_taken_for_something_new() -> None:
@@ -106,6 +124,9 @@ def test_a_late_repetition_is_never_taken_for_something_new() -> None:
     world.now_ms += 2 * WINDOW_MS
     world.announce("o2")
 
+    assert verdicts(world.announce("o1", at_ms=NOW_MS)) == ["SignalDuplicated"]
+    world.now_ms += WINDOW_MS
+    world.announce("o3")
     assert verdicts(world.announce("o1", at_ms=NOW_MS)) == ["SignalTooLate"]
 
 
@@ -123,8 +144,7 @@ def test_signals_of_other_names_make_nothing_too_late() -> None:
 def test_what_could_be_a_signal_that_was_forgotten_because_of_another_name_is_too_late() -> None:
     world = World()
     world.announce("o1", at_ms=NOW_MS)
-    world.now_ms += 2 * WINDOW_MS
-    world.announce("r1", "returns")
+    forget(world, "returns")
 
     assert verdicts(world.announce("o1", at_ms=NOW_MS)) == ["SignalTooLate"]
     assert verdicts(world.announce("o2", at_ms=NOW_MS + 1)) == ["SignalAccepted"]
@@ -137,6 +157,61 @@ def test_the_wall_clock_alone_makes_nothing_too_late() -> None:
     world.now_ms += 10 * WINDOW_MS
 
     assert verdicts(world.announce("o2", at_ms=NOW_MS)) == ["SignalAccepted"]
+
+
+@pytest.mark.parametrize("jump_ms", [10 * DAY_MS, 3 * WINDOW_MS, 100 * 365 * DAY_MS])
+@pytest.mark.parametrize("at_ms", [None, NOW_MS])
+def test_one_jump_of_any_size_forgets_nothing_and_makes_nothing_too_late(at_ms: int | None, jump_ms: int) -> None:
+    world = World()
+    world.announce("o1", at_ms=at_ms)
+
+    world.now_ms += jump_ms
+    world.announce("while it was wrong")
+
+    assert verdicts(world.announce("o1", at_ms=at_ms)) == ["SignalDuplicated"]
+    assert verdicts(world.announce("o2", at_ms=NOW_MS + 1_000)) == ["SignalAccepted"]
+    assert verdicts(world.announce("o3")) == ["SignalAccepted"]
+
+
+def test_signals_with_the_right_time_go_on_among_those_of_a_clock_that_was_far_ahead() -> None:
+    world = World()
+    world.announce("o1", at_ms=NOW_MS)
+    world.now_ms += 100 * DAY_MS
+    world.announce("wrong", at_ms=world.now_ms)
+
+    for day in range(1, 60):  # the time of the partition stays ahead, those who announce are right again
+        world.now_ms += DAY_MS
+        world.announce(f"untimed {day}", "returns")
+        assert verdicts(world.announce(f"day {day}", at_ms=NOW_MS + day * DAY_MS)) == ["SignalAccepted"]
+
+    assert verdicts(world.announce("wrong", at_ms=NOW_MS + 100 * DAY_MS)) == ["SignalTooLate"]
+    assert verdicts(world.announce("o1", at_ms=NOW_MS)) == ["SignalTooLate"]
+
+
+def test_a_repetition_of_what_claimed_to_come_from_the_future_is_never_taken_for_something_new() -> None:
+    world = World()
+    said_ms = NOW_MS + 20 * DAY_MS
+    world.announce("o1", at_ms=said_ms)
+
+    for _ in range(60):
+        world.now_ms += DAY_MS
+        world.announce(f"later {world.now_ms}")
+        assert verdicts(world.announce("o1", at_ms=said_ms)) != ["SignalAccepted"]
+
+
+def test_times_without_number_are_kept_as_few_ranges() -> None:
+    world = World()
+    for number in range(100):
+        world.announce(f"o{number}", at_ms=number * number * DAY_MS)
+    forget(world)
+
+    again = [verdicts(world.announce(f"o{number}", at_ms=number * number * DAY_MS)) for number in range(100)]
+
+    world.announce("one more")
+    row = world.state.reader.names.get(("orders",))
+    assert again == [["SignalTooLate"]] * 100
+    assert row is not None
+    assert len(row.forgotten) == RANGES_MAX
 
 
 def test_what_claims_to_come_from_the_future_happens_now() -> None:

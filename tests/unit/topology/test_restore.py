@@ -80,7 +80,7 @@ class Scene:
         self.shard.state.clear()
 
     def add(self) -> list[Shard]:
-        return self.restorer.add([self.shard], self.now_ms)
+        return self.restorer.add([self.shard], lambda: self.now_ms)
 
     def step(self) -> list[Shard]:
         return self.restorer.step(lambda: self.now_ms, 0)
@@ -118,6 +118,7 @@ def test_tables_that_are_behind_read_on_from_their_offset() -> None:
 UNTRUSTED = {
     "another topic of the same name": msgspec.structs.replace(META, changelog_id="id-0"),
     "as old as tombstones are kept": msgspec.structs.replace(META, saved_at_ms=NOW_MS - TOMBSTONE_MS),
+    "of more than an hour in the future": msgspec.structs.replace(META, saved_at_ms=NOW_MS + 3_600_001),
     "older than tombstones are kept": msgspec.structs.replace(META, saved_at_ms=NOW_MS - TOMBSTONE_MS - 1),
 }
 
@@ -142,14 +143,44 @@ def test_a_changelog_that_ends_before_our_tables_is_refused_and_they_are_kept() 
     scene = Scene(msgspec.structs.replace(META, changelog_offset=6))
     before = scene.counts
 
-    with pytest.raises(ChangelogShortened, match=r"reach offset 6, .* but it ends at 5"):
+    assert (scene.add(), scene.restorer.doubts(scene.shard), bool(scene.restorer)) == ([], True, False)
+    scene.now_ms += Limits().doubt_ms
+    with pytest.raises(ChangelogShortened, match=r"reach offset 6, .* said twice that it ends at 5"):
         scene.add()
 
     assert scene.counts == before
 
 
+def test_a_leader_that_does_not_know_the_end_yet_is_asked_again() -> None:
+    scene = Scene(META)
+    whole, scene.log.changelog = scene.log.changelog, scene.log.changelog[:2]
+    assert (scene.add(), scene.restorer.doubts(scene.shard)) == ([], True)
+
+    scene.now_ms += Limits().doubt_ms
+    scene.log.changelog = whole
+    scene.run()
+
+    assert (scene.counts, scene.counters.wipes, scene.restorer.doubts(scene.shard)) == (ALL, 0, False)
+
+
+def test_another_answer_begins_the_pause_again() -> None:
+    scene = Scene(msgspec.structs.replace(META, changelog_offset=9))
+    for _ in range(3):
+        assert (scene.add(), scene.restorer.doubts(scene.shard)) == ([], True)
+        scene.now_ms += Limits().doubt_ms
+        scene.log.changelog.pop()
+
+
 def test_tables_just_younger_than_tombstones_are_trusted() -> None:
     scene = Scene(msgspec.structs.replace(META, saved_at_ms=NOW_MS - TOMBSTONE_MS + 1))
+
+    scene.add()
+
+    assert scene.log.watched == {CHANGELOG: 3}
+
+
+def test_tables_of_a_clock_that_was_a_little_ahead_are_trusted() -> None:
+    scene = Scene(msgspec.structs.replace(META, saved_at_ms=NOW_MS + 3_600_000))
 
     scene.add()
 
@@ -275,7 +306,7 @@ def test_only_the_owners_of_the_changelog_that_is_stuck_are_fenced() -> None:
     freed: list[tuple[str, list[Place]]] = []
     scene.log.free = lambda processor, places: freed.append((processor, list(places)))  # type: ignore[method-assign]
     scene.log.ends = lambda places: dict.fromkeys(places, 40)  # type: ignore[method-assign]
-    scene.restorer.add([scene.shard, stuck], scene.now_ms)
+    scene.restorer.add([scene.shard, stuck], lambda: scene.now_ms)
     scene.log.stuck = {stuck.changelog}
 
     for _ in range(5):

@@ -73,10 +73,13 @@ def test_every_event_of_the_engine_is_known_to_the_view() -> None:
     assert {name: set(known) for name, known in EVENTS.items()} == expected
 
 
-def test_an_entry_that_cannot_be_read_changes_nothing() -> None:
-    unreadable = Entry(WORKFLOW_EVENTS.name, 0, 0, "etl", None, 0)
+def test_an_entry_that_cannot_be_read_is_listed_and_changes_nothing_else() -> None:
+    unreadable = Entry(WORKFLOW_EVENTS.name, 0, 0, "etl", None, 0, "it is torn")
 
-    assert not any(dump(written([unreadable])).values())
+    found = dump(written([unreadable]))
+
+    assert found.pop("unreadable") == [(WORKFLOW_EVENTS.name, 0, 0, "etl", "it is torn", 0)]
+    assert not any(found.values())
 
 
 def test_the_keys_of_changes_are_those_of_the_tables() -> None:

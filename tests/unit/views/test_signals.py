@@ -90,8 +90,11 @@ def test_names_are_listed_with_what_there_is_of_each() -> None:
     push(engine, "flow", on({"orders/eu": {}}))
     say(engine, "orders/eu", "1", day=1)
     say(engine, "orders/eu", "1", day=1)
-    say(engine, "orders/us", "1")
-    say(engine, "orders/us", "2", at_ms=engine.clock() - 10 * WINDOW_MS)
+    say(engine, "orders/us", "1", at_ms=engine.clock())
+    for number in range(2):
+        engine.advance(WINDOW_MS)
+        say(engine, "other", f"later-{number}")
+    say(engine, "orders/us", "2", at_ms=engine.clock() - 2 * WINDOW_MS)
     say(engine, "other", "3")
     push(engine, "waiting", step={"signal_dependencies": [waits("nobody says")]})
     engine.start("waiting")
@@ -104,7 +107,7 @@ def test_names_are_listed_with_what_there_is_of_each() -> None:
         ("nobody says", 0, 0, 1),
         ("orders/eu", 1, 1, 0),
         ("orders/us", 1, 0, 0),
-        ("other", 1, 0, 0),
+        ("other", 3, 0, 0),
     ]
     assert [(one["name"], one["duplicates"], one["too_late"]) for one in orders["elements"]] == [
         ("orders/eu", 1, 0),

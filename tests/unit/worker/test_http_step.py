@@ -10,8 +10,8 @@ import pytest
 
 from kapelle.schemas.contracts import Report
 from kapelle.worker import Context, HttpStep, Word
+from kapelle.worker.answers import RESPONSE_BYTES_MAX
 from kapelle.worker.execution import run_here
-from kapelle.worker.http_step import RESPONSE_BYTES_MAX
 from kapelle.worker.steps import Step
 from tests.unit.worker.samples import task
 

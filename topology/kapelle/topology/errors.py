@@ -9,24 +9,34 @@
     │   ├── ChangelogReplaced      the changelog is another topic than the one that the offsets were committed with
     │   ├── OffsetsLost            tables without the offsets that they were committed with
     │   ├── ChangelogShortened     the changelog ends before what our tables stand for
+    │   ├── InputLost              input was deleted before it was read
+    │   │   ├── InputReplaced      an input topic was deleted and created again
+    │   │   └── InputShortened     an input topic ends before what was read of it
     │   ├── InstanceFencedAgain    two processes use one instance name
     │   └── BrokerRefused          the broker will not let us: authorisation, unsupported version
     └── runtime: the log tells the member what to do next
         ├── CycleAborted           give up this cycle: abort, rewind, go on
+        │   ├── Unanswered         a broker did not answer a question: as above, and ask again
         │   └── ApplyFailed        `apply` raised: as above, and put the message aside when it comes again
         └── ProducerLost           the transaction is out of our hands: a new producer, then as above
 
     FoldError
+    ├── DecisionExhausted          `decide` ran out of time, memory or stack: given up, whatever the policy for bugs
     ├── HandlerFailed              `decide` or `apply` raised: a bug in a processor
     ├── KeyTooLarge                a key beyond the limit, read or written
     ├── NotUnderstood              a record that a processor cannot make out, by its own word
     ├── TimerNotSettled            a due timer was decided on and is still due
-    └── UnexpectedType             a record of a type that its stream does not carry
+    ├── UnexpectedType             a record of a type that its stream does not carry
+    └── UnfitRecord                a record whose key or numbers are not what its stream carries
 
 Broker errors become one of the two runtime meanings in `kafka/translate.py`, and nowhere else.
 """
 
-from kapelle.topology.log import KEY_BYTES_MAX
+from collections.abc import Sequence
+
+from kapelle.topology.log import KEY_BYTES_MAX, Cause, Loss
+
+LOSSES_SHOWN_MAX = 10
 
 
 class TopologyError(Exception):
@@ -73,7 +83,8 @@ class OffsetsLost(TopologyError):
         super().__init__(
             f"Expected the group {group} to have committed offsets, because its changelog {changelog} has rows, but "
             "found none: they have expired, or were deleted. To fold the inputs from their beginning would do "
-            "everything twice. With all members stopped, say from where to go on, such as from the time of the stop: "
+            "everything twice. With all members stopped, say from where to go on, such as from the time of the stop, "
+            "or with --to-earliest if an input was deleted and created again, which deletes its offsets: "
             f"kafka-consumer-groups.sh --bootstrap-server … --group {group} {topics} --reset-offsets --to-datetime … "
             "--execute. To begin with empty tables instead, delete the changelog and run kapelle topics apply"
         )
@@ -86,12 +97,45 @@ class ChangelogShortened(TopologyError):
 
     def __init__(self, changelog: object, *, expected: int, found: int) -> None:
         super().__init__(
-            f"Expected {changelog} to reach offset {expected}, which the tables of this process stand for, but it ends "
-            f"at {found}: the brokers have lost records. Keep a copy of the state directory; to go on with what the "
-            "changelog holds, start with another one"
+            f"Expected {changelog} to reach offset {expected}, which the tables of this process stand for, but its "
+            f"leader has said twice that it ends at {found}: the brokers have lost records. Keep a copy of the state "
+            "directory; to go on with what the changelog holds, start with another one"
         )
         self.expected = expected
         self.found = found
+
+
+class InputLost(TopologyError):
+    """Input vanished before it was read: accepted commands or events will never be folded."""
+
+    def __init__(self, processor: str, losses: Sequence[Loss]) -> None:
+        lines = [f"  {loss}" for loss in losses[:LOSSES_SHOWN_MAX]]
+        if len(losses) > LOSSES_SHOWN_MAX:
+            lines.append(f"  and {len(losses) - LOSSES_SHOWN_MAX} more partitions")
+        told = "\n".join(lines)
+        super().__init__(
+            f"Expected the inputs of {processor} to hold what it has not read, but found:\n{told}\n"
+            "Bring the records back from a copy if you have one. To go on without them: kapelle processors run … "
+            "--on-lost-input skip, which writes a dead letter about each of these lines"
+        )
+        self.processor = processor
+        self.losses = tuple(losses)
+
+    @staticmethod
+    def of(processor: str, losses: Sequence[Loss]) -> "InputLost":
+        """The error whose name says the worst of it."""
+        causes = {loss.cause for loss in losses}
+        if Cause.REPLACED in causes:
+            return InputReplaced(processor, losses)
+        return (InputShortened if Cause.SHORTENED in causes else InputLost)(processor, losses)
+
+
+class InputReplaced(InputLost):
+    """An input topic was deleted and created again: offsets of the old one mean nothing in it."""
+
+
+class InputShortened(InputLost):
+    """An input topic ends before what was read of it: what is written there next would be taken for read."""
 
 
 class InstanceFencedAgain(TopologyError):
@@ -113,6 +157,18 @@ class CycleAborted(TopologyError):
     """The log could not take this cycle. Nothing of it is visible; it will be done again."""
 
 
+class Unanswered(CycleAborted):
+    """A broker was asked about a partition or a topic, and gave no answer. It says nothing about the data."""
+
+    def __init__(self, about: object, asked: str, reason: str) -> None:
+        super().__init__(
+            f"No broker has answered {asked}, for {about} ({reason}): a broker or the partition's leader is away. "
+            "The question is asked again"
+        )
+        self.about = about
+        self.reason = reason
+
+
 class ApplyFailed(CycleAborted):
     """`apply` raised half-way, so the overlays cannot be used. The message will be put aside when it comes again."""
 
@@ -129,13 +185,29 @@ class NotUnderstood(FoldError):
     """A processor says that it cannot make out a record. The message is the processor's reason."""
 
 
+class DecisionExhausted(FoldError):
+    """A decision that did not end: it ran out of time, memory or stack. Its message is given up with this reason."""
+
+    def __init__(self, processor: str, message_type: str, *, ran_out_of: str, limit_ms: int) -> None:
+        limit = f" ({limit_ms:,} ms)" if ran_out_of == "time" else ""
+        super().__init__(
+            f"Expected the decision of {processor} on {message_type} to end within its limits, but it ran out of "
+            f"{ran_out_of}{limit}"
+        )
+        self.processor = processor
+        self.message_type = message_type
+        self.ran_out_of = ran_out_of
+        self.limit_ms = limit_ms
+
+
 class HandlerFailed(FoldError):
     """A processor's own code raised. The cause is chained."""
 
-    def __init__(self, processor: str, handler: str, cause: Exception) -> None:
+    def __init__(self, processor: str, handler: str, cause: BaseException, *, record: str | None = None) -> None:
         super().__init__(f"{handler} of processor {processor!r} raised {type(cause).__name__}: {cause}")
         self.processor = processor
         self.handler = handler
+        self.record = record  # as `--set-aside` takes it; None for a timer
 
 
 class KeyTooLarge(FoldError):
@@ -160,3 +232,7 @@ class UnexpectedType(FoldError):
 
     def __init__(self, topic: str, found: str, expected: list[str]) -> None:
         super().__init__(f"Expected one of {', '.join(expected)} on {topic}, but found {found}")
+
+
+class UnfitRecord(FoldError):
+    """A record whose key is not of the form of its stream, does not fit its value, or has numbers out of bounds."""

@@ -50,6 +50,9 @@ COUNTERS: Final = {
     "sent": total("sent", "Records produced: events, messages to other keys by topic, dead letters."),
     "delivered": total("delivered", "Messages to other keys that were delivered within the cycle."),
     "dead_letters": total("dead_letters", "Records put aside."),
+    "given_up": total("decisions_given_up", "Decisions that ran out of time, memory or stack."),
+    "lost_inputs": total("lost_inputs", "Inputs, by partition, that lost records before they were read."),
+    "lost_offsets": total("lost_input_offsets", "Offsets of inputs that were lost unread, as far as it is known."),
     "aborts": total("aborts", "Cycles given up."),
     "renewals": total("renewals", "Producers replaced because they were lost."),
     "restored_rows": total("restored_rows", "Changelog rows read to restore tables."),
@@ -64,6 +67,10 @@ COUNTERS: Final = {
     "shards_restoring": now("shards_restoring", "Shards that are being restored."),
     "restore_rows_left": now("restore_rows_left", "Changelog rows left to read before all shards are folding."),
     "groups_joined": now("groups_joined", "Groups that have told which partitions are ours, if any."),
+    "clock_jumps": total("clock_jumps", "Jumps of the wall clock by more than a second."),
+    "clock_ahead_ms": now(
+        "clock_ahead_seconds", "How far the time of a shard is ahead of the wall clock, at most.", 0.001
+    ),
 }
 TIMES: Final = {
     "cycle_times": times("cycle", "How long cycles took."),

@@ -4,9 +4,12 @@ Whatever can be refused is refused before the first table is written: a record t
 raises, an effect that is too large. Only `apply` can fail after that, and then the whole cycle is given up.
 """
 
+import logging
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from math import inf
+from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -18,24 +21,27 @@ from kapelle.processors.streams import Keep
 from kapelle.schemas import Codec
 from kapelle.schemas.contracts import Stage
 from kapelle.schemas.errors import SchemaError, UnknownFingerprint
-from kapelle.schemas.headers import trace_of
+from kapelle.schemas.headers import rfc3339, trace_of
 from kapelle.schemas.schema_topic import learn_record
 from kapelle.topology.build import Topology, partition_of
-from kapelle.topology.deadletters import NOWHERE, Coordinates, dead_letter, letter_bytes_max
+from kapelle.topology.deadletters import NOWHERE, Coordinates, dead_letter, letter_bytes_max, loss_letter, origin_of
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import (
     ApplyFailed,
+    DecisionExhausted,
     FoldError,
     HandlerFailed,
     KeyTooLarge,
     NotUnderstood,
     TimerNotSettled,
     UnexpectedType,
+    UnfitRecord,
 )
-from kapelle.topology.log import KEY_BYTES_MAX, Headers, Log, Out, Place, Record
+from kapelle.topology.log import KEY_BYTES_MAX, Headers, Log, Loss, Out, Place, Record
 from kapelle.topology.metrics import Counters
-from kapelle.topology.settings import OnBug
-from kapelle.topology.shard import Forms, Shard
+from kapelle.topology.overtime import OutOfTime, Overtime
+from kapelle.topology.settings import OnBug, RecordAt
+from kapelle.topology.shard import Forms, Input, Shard
 from kapelle.topology.tables import RowCorrupt, RowVersionUnknown, StoreError
 
 TRACE_BYTES_MAX = 512
@@ -45,6 +51,12 @@ LEARN_EVERY_MS = 1_000  # how often to look for a schema that we do not know
 UNKNOWN_MAX = 1_000  # how many of those to remember
 # Raised through handlers, but by the disk below the tables: no message must be put aside for it.
 NOT_THE_PROCESSORS = (StoreError, RowCorrupt, RowVersionUnknown)
+# What a decision can run out of. It depends on the message, so the message is given up, whatever the policy for bugs.
+RAN_OUT_OF = {OutOfTime: "time", MemoryError: "memory", RecursionError: "stack"}
+EXHAUSTED = tuple(RAN_OUT_OF)
+KEY_CHARS_SHOWN = 80
+
+_log = logging.getLogger("kapelle.fold")
 
 
 class Root(msgspec.Struct, gc=False):
@@ -58,6 +70,7 @@ class Root(msgspec.Struct, gc=False):
 Entry = tuple[Shard, Message[Any], Root, str | None, Forms]
 # What a message came from: a record, a command that skips a topic, or a timer.
 Source = tuple[Place, Record] | str | None
+Origin = tuple[Source, Root | None]  # and the cascade that it belongs to, if there is one yet
 
 
 class Fold:
@@ -78,29 +91,39 @@ class Fold:
         self._ignored = {p.name: codec.heads(p.ignored) for p in topology.processors.values()}
         self._encoded_last: tuple[Any, bytes] = None, b""  # an event may be sent on as it is: contracts never change
         self.on_bug = OnBug.STOP
+        self.overtime = Overtime(0)
+        self.slow_s = inf
+        self.is_slow = False  # a decision of this cycle was
+        self.set_aside: frozenset[RecordAt] = frozenset()
         self.queue: deque[Entry] = deque()
         self.outs: list[Out] = []  # made, not yet sent
         self.touched: set[Shard] = set()
         self.poisoned: dict[tuple[str, str], str] = {}  # messages whose apply failed: (processor, id) → why
-        self.now_ms = 0
+        self.now_ms = 0  # what the wall clock says
+        self.steady_ms = 0
         self._learn_after_ms: dict[int, int] = {}  # by fingerprint
         self.time = b""
 
-    def records(  # noqa: C901 - one loop that every record goes through: each branch is a way to be wrong
+    def records(  # noqa: C901, PLR0915 - one loop that every record goes through: each branch is a way to be wrong
         self, shard: Shard, place: Place, records: Sequence[Record]
     ) -> None:
-        """Fold records of one place. What cannot be decoded is put aside."""
+        """Fold records of one place. What cannot be decoded is put aside. After a slow decision the rest is left."""
         source = shard.inputs[place.topic]
-        contracts, takes_foreign, decode, fold = source.contracts, source.takes_foreign, self._decode, self._message
+        checks, takes_foreign, decode, fold = source.checks, source.takes_foreign, self._decode, self._message
         prefix = f"{place.topic}-{place.partition}-"
         ignored, head_bytes = self._ignored[shard.processor.name], self._codec.head_bytes
         self.touched.add(shard)
+        last_s, slow_s = perf_counter(), self.slow_s
+        named = {one.offset for one in self.set_aside if one.topic == place.topic and one.partition == place.partition}
         for record in records:
             offset = record.offset
             if offset < source.next:
                 self._counters.repeats += 1
                 continue
             source.next = offset + 1
+            if offset in named:
+                self._undecodable(shard, (place, record), FoldError("The operator has set this record aside"))
+                continue
             key, data, headers = record.key, record.value, record.headers
             if takes_foreign:
                 if data is None or not data.startswith(FRAMINGS):
@@ -127,16 +150,17 @@ class Fold:
             except UnicodeDecodeError:
                 self._undecodable(shard, (place, record), FoldError(f"Expected a UTF-8 key, but found {key[:64]!r}"))
                 continue
-            if len(key) > KEY_BYTES_MAX:
-                self._undecodable(shard, (place, record), KeyTooLarge(len(key)))
-                continue
-            if type(value) not in contracts:
-                expected = sorted(t.__name__ for t in contracts)
-                wrong = UnexpectedType(place.topic, type(value).__name__, expected)
-                self._undecodable(shard, (place, record), wrong)
+            check = checks.get(type(value))
+            if check is None or len(key) > KEY_BYTES_MAX or check(text, value) is not None:
+                self._undecodable(shard, (place, record), _wrong(source, key, value))
                 continue
             trace = _trace(headers) if headers else None
             fold(shard, Message(text, value, f"{prefix}{offset}", trace, headers or ()), None, (place, record))
+            now_s = perf_counter()
+            if now_s - last_s > slow_s:
+                self.is_slow = True
+                return
+            last_s = now_s
 
     def _foreign(self, shard: Shard, place: Place, record: Record) -> None:
         """A record that is not ours, for a stream that takes those: whoever decides on it makes out what it says."""
@@ -145,17 +169,23 @@ class Fold:
         message = Message("", value, f"{place.topic}-{place.partition}-{record.offset}", _trace(headers), headers)
         self._message(shard, message, None, (place, record))
 
-    def entry(self, entry: Entry) -> None:
-        """Fold a message of the queue."""
+    def entry(self, entry: Entry) -> bool:
+        """Fold a message of the queue. Returns whether that was slow."""
         shard, message, root, topic, _ = entry
         if topic is None:
             if not _still_due(shard, message):
-                return  # what was folded before it has cancelled the timer, or moved it
+                return False  # what was folded before it has cancelled the timer, or moved it
             self._counters.fire(shard.processor.name, message.value.name)
         self.touched.add(shard)
+        began_s = perf_counter()
         self._message(shard, message, root, topic)
+        was_slow = perf_counter() - began_s > self.slow_s
+        self.is_slow = self.is_slow or was_slow
+        return was_slow
 
-    def _message(self, shard: Shard, message: Message[Any], root: Root | None, source: Source) -> None:
+    def _message(  # noqa: C901 - as `records`
+        self, shard: Shard, message: Message[Any], root: Root | None, source: Source
+    ) -> None:
         """Decide on a message and carry it out. This is the path that every message takes: it is kept short.
 
         A record is the root of its own cascade, made when something comes of it; it has the processor's name in its id,
@@ -165,12 +195,19 @@ class Fold:
             why = FoldError(self.poisoned[shard.processor.name, message.id])
             self._give_up(shard, message, source, (Stage.APPLY, why))
             return
+        overtime = self.overtime
         try:
-            effects = shard.deciders[type(message.value)](message, shard.reader, self.now_ms)
-            if type(effects) is not tuple:
-                effects = tuple(effects)
-        except Exception as error:  # noqa: BLE001 - a processor's own code: the policy says what becomes of it
-            self._bug(shard, message, source, (Stage.DECIDE, error))
+            overtime.current = message
+            try:
+                effects = shard.deciders[type(message.value)](message, shard.reader, shard.time.now_ms)
+                if type(effects) is not tuple:
+                    effects = tuple(effects)
+            finally:
+                overtime.current = None
+                if overtime.fired:
+                    overtime.settle()
+        except (Exception, OutOfTime) as error:  # noqa: BLE001 - a processor's own code: the policy says what becomes of it
+            self._bug(shard, message, (source, root), (Stage.DECIDE, error))
             return
         if effects and type(effects[0]) is SetAside:
             aside = Stage.DECODE, NotUnderstood(effects[0].reason)
@@ -181,7 +218,7 @@ class Fold:
             events = self._encoded(shard, message, root or Root(f"{shard.processor.name}/{message.id}"), effects)
         except Exception as error:  # noqa: BLE001 - as above: the effects are what that code made of them
             self._take_back(made, queued)
-            self._bug(shard, message, source, (Stage.ENCODE, error))
+            self._bug(shard, message, (source, root), (Stage.ENCODE, error))
             return
         kinds = self._counters.kinds
         try:
@@ -212,7 +249,9 @@ class Fold:
             kind = type(value)
             if kind not in shard.appliers:
                 raise BadDeclaration(f"{kind.__name__} is not an event of {shard.processor.name!r}")
-            headers = shard.forms[kind].make(name, self.time, trace) if shard.events_public else _lean(name, trace)
+            headers = (
+                shard.forms[kind].make(name, self._time(shard), trace) if shard.events_public else _lean(name, trace)
+            )
             data = self._encode(value)
             self._encoded_last = value, data
             self.outs.append((shard.events, key.encode(), data, headers))
@@ -241,26 +280,32 @@ class Fold:
         if target is not None:
             self.queue.append((target, message, root, place.topic, shard.forms))
             return
-        headers = self._headers(shard.forms, message) if route.public else _lean(name, trace)
+        headers = self._headers(shard, shard.forms, message) if route.public else _lean(name, trace)
         last, data = self._encoded_last
         self.outs.append((place, key.encode(), data if last is value else self._encode(value), headers))
 
-    def _headers(self, forms: Forms, message: Message[Any]) -> Headers:
+    def _headers(self, shard: Shard, forms: Forms, message: Message[Any]) -> Headers:
         """The headers of a record on a public stream."""
-        return forms[type(message.value)].make(message.id, self.time, message.trace)
+        return forms[type(message.value)].make(message.id, self._time(shard), message.trace)
+
+    def _time(self, shard: Shard) -> bytes:
+        """The time of a shard, as headers have it. Most shards go by the wall clock, and share its text."""
+        return self.time if shard.time.now_ms == self.now_ms else rfc3339(shard.time.now_ms)
 
     def overflow(self) -> None:
         """The cycle is full: commands left in the queue take their topics. Timers are still due and come again."""
-        for shard, message, _, topic, forms in self.queue:
+        for shard, message, root, topic, forms in self.queue:
             if topic is None:
                 continue
             place = Place(topic, shard.partition)
             self._delivery.overflowed(place)
-            headers = self._headers(forms, message) if topic in self._public else _lean(message.id, message.trace)
+            headers = (
+                self._headers(shard, forms, message) if topic in self._public else _lean(message.id, message.trace)
+            )
             try:
                 self.outs.append((place, message.key.encode(), self._encode(message.value), headers))
             except SchemaError as error:  # it was never encoded, because it skipped its topic
-                self._bug(shard, message, topic, (Stage.ENCODE, error))
+                self._bug(shard, message, (topic, root), (Stage.ENCODE, error))
             self._counters.delivered -= 1
         self.queue.clear()
 
@@ -297,7 +342,8 @@ class Fold:
     def _apply_failed(self, shard: Shard, message: Message[Any], event: Message[Any], error: Exception) -> None:
         if isinstance(error, NOT_THE_PROCESSORS):
             raise error
-        failed = HandlerFailed(shard.processor.name, f"apply of {type(event.value).__name__}", error)
+        what = f"apply of {type(event.value).__name__}"
+        failed = HandlerFailed(shard.processor.name, what, error, record=origin_of(message.id))
         if self.on_bug is OnBug.STOP:
             raise failed from error
         # The tables may be half written. Give the cycle up, and put this message aside when it comes again.
@@ -308,17 +354,63 @@ class Fold:
         if _still_due(shard, message):
             raise TimerNotSettled(shard.processor.name, message.key, message.value.name)
 
-    def _bug(self, shard: Shard, message: Message[Any], source: Source, failure: tuple[Stage, Exception]) -> None:
+    def _bug(self, shard: Shard, message: Message[Any], origin: Origin, failure: tuple[Stage, BaseException]) -> None:
         stage, error = failure
+        # The store tells of all its errors in its own way, also of a stack that was full before it was called.
+        cause = error.__cause__ if isinstance(error, NOT_THE_PROCESSORS) else error
+        if isinstance(cause, EXHAUSTED):
+            self._exhausted(shard, message, origin, (stage, cause))
+            return
         if isinstance(error, NOT_THE_PROCESSORS):
             raise error
         if self.on_bug is OnBug.STOP:
             what = f"{stage.lower()} on {type(message.value).__name__} {message.id}"
-            raise HandlerFailed(shard.processor.name, what, error) from error
-        self._give_up(shard, message, source, failure)
+            raise HandlerFailed(shard.processor.name, what, error, record=origin_of(message.id)) from error
+        self._give_up(shard, message, origin[0], (stage, error))
 
-    def _give_up(self, shard: Shard, message: Message[Any], source: Source, failure: tuple[Stage, Exception]) -> None:
-        if type(message.value) is TimerDue:
+    def _exhausted(
+        self, shard: Shard, message: Message[Any], origin: Origin, failure: tuple[Stage, BaseException]
+    ) -> None:
+        """A decision ran out of something. Decide what its processor decides instead, and put the message aside."""
+        source, root = origin
+        stage, error = failure
+        ran_out_of = next(name for kind, name in RAN_OUT_OF.items() if isinstance(error, kind))
+        name, kind = shard.processor.name, type(message.value)
+        why = DecisionExhausted(name, kind.__name__, ran_out_of=ran_out_of, limit_ms=self.overtime.limit_ms)
+        _log.warning("%s gave up %s of %r: %s", name, message.id, message.key[:KEY_CHARS_SHOWN], why)
+        self._counters.given_up += 1
+        shard.state.forget_reads()
+        if kind in shard.processor.given_up:
+            self._decide_instead(shard, message, root or Root(f"{name}/{message.id}"), str(why))
+        self._give_up(shard, message, source, (stage, why))
+
+    def _decide_instead(self, shard: Shard, message: Message[Any], root: Root, reason: str) -> None:
+        """Carry out what a processor decides for a message that is given up. If that fails too, nothing is done."""
+        made, queued = len(self.outs), len(self.queue)
+        give_up = shard.processor.given_up[type(message.value)]
+        try:
+            events = self._encoded(
+                shard, message, root, tuple(give_up(message, reason, shard.reader, shard.time.now_ms))
+            )
+        except NOT_THE_PROCESSORS:
+            raise
+        except Exception as error:  # noqa: BLE001 - as in `_message`; the letter that follows is all that remains then
+            self._take_back(made, queued)
+            _log.warning("%s could not decide what to do instead: %s: %s", shard, type(error).__name__, error)
+            return
+        event = message
+        try:
+            for event in events:
+                shard.appliers[type(event.value)](event, shard.writer)
+                self._counters.kinds[type(event.value)] = self._counters.kinds.get(type(event.value), 0) + 1
+        except Exception as error:  # noqa: BLE001 - as in `_message`
+            self._apply_failed(shard, message, event, error)
+        self._counters.delivered += len(self.queue) - queued
+
+    def _give_up(
+        self, shard: Shard, message: Message[Any], source: Source, failure: tuple[Stage, BaseException]
+    ) -> None:
+        if type(message.value) is TimerDue and _still_due(shard, message):
             # A timer has no record to put aside. It is left as it is, and tried again after the next start.
             shard.parked.add((message.key, message.value.name, message.value.due_at_ms))
         self._put_aside(shard, self._coordinates(shard, message, source), failure)
@@ -326,10 +418,10 @@ class Fold:
     def _unknown(self, shard: Shard, place: Place, record: Record, error: UnknownFingerprint) -> None:
         """A schema that we do not know. A newer process may have published it: look, and try this record once more."""
         # Each by itself: a stray record must not keep us from looking for the schema of the next one.
-        if self.now_ms >= self._learn_after_ms.get(error.fingerprint, 0):
+        if self.steady_ms >= self._learn_after_ms.get(error.fingerprint, 0):
             if len(self._learn_after_ms) >= UNKNOWN_MAX:
                 self._learn_after_ms.clear()
-            self._learn_after_ms[error.fingerprint] = self.now_ms + LEARN_EVERY_MS
+            self._learn_after_ms[error.fingerprint] = self.steady_ms + LEARN_EVERY_MS
             for key, value in self._log.schemas():
                 with suppress(SchemaError):  # not ours to read, or not readable at all: then the record is put aside
                     learn_record(self._codec.catalog, key, value)
@@ -352,7 +444,17 @@ class Fold:
             value = None  # the letter tells what the message came from; that is all there is
         return Coordinates(place, NOWHERE, message.id, message.key.encode(), value)
 
-    def _put_aside(self, shard: Shard, at: Coordinates, failure: tuple[Stage, Exception]) -> None:
+    def lost(self, shard: Shard, loss: Loss) -> None:
+        """A letter about input that vanished before it was read."""
+        self.touched.add(shard)
+        letter = loss_letter(shard.processor.name, loss, self.now_ms)
+        headers = shard.forms[type(letter)].make(f"{loss.place}-{loss.first}-lost#dead", self.time, None)
+        self.outs.append((Place(self._topology.dead_letters, 0), b"", self._letters.encode(letter), headers))
+        self._counters.put_aside(shard.processor.name)
+        self._counters.lost_inputs += 1
+        self._counters.lost_offsets += loss.count or 0
+
+    def _put_aside(self, shard: Shard, at: Coordinates, failure: tuple[Stage, BaseException]) -> None:
         letter = dead_letter(
             shard.processor.name, at, failure, now_ms=self.now_ms, record_bytes_max=self._codec.record_bytes_max
         )
@@ -361,6 +463,16 @@ class Fold:
         key = at.key if at.key is not None and len(at.key) <= KEY_BYTES_MAX else b""
         self.outs.append((place, key, self._letters.encode(letter), headers))
         self._counters.put_aside(shard.processor.name)
+
+
+def _wrong(source: Input, key: bytes, value: Any) -> FoldError:
+    """What is wrong with a record that decodes."""
+    if len(key) > KEY_BYTES_MAX:
+        return KeyTooLarge(len(key))
+    check = source.checks.get(type(value))
+    if check is None:
+        return UnexpectedType(source.place.topic, type(value).__name__, sorted(t.__name__ for t in source.checks))
+    return UnfitRecord(check(key.decode(), value))
 
 
 def _lean(name: str, trace: str | None) -> Headers:

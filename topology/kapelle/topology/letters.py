@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from kapelle.schemas import Codec, SchemaError
-from kapelle.schemas.contracts import DeadLetter
+from kapelle.schemas.contracts import DeadLetter, Stage
 from kapelle.schemas.headers import rfc3339
 from kapelle.topology.deadletters import NOWHERE
 from kapelle.topology.errors import TopologyError
@@ -41,6 +41,10 @@ def redrive_of(codec: Codec, offset: int, data: bytes) -> Redrive:
         raise NotRedrivable(f"Expected letter {offset} to be a DeadLetter, but it cannot be read: {error}") from error
     if not isinstance(letter, DeadLetter):
         raise NotRedrivable(f"Expected letter {offset} to be a DeadLetter, but found {type(letter).__name__}")
+    if letter.stage is Stage.READ:
+        raise NotRedrivable(
+            f"Expected letter {offset} to hold a record, but it tells of records that were lost: {letter.reason}"
+        )
     if LEFT_OUT in letter.reason:
         where = f"{letter.topic} partition {letter.partition} offset {letter.offset}"
         raise NotRedrivable(f"Expected letter {offset} to hold its record, but that was too large: it is at {where}")
@@ -49,6 +53,8 @@ def redrive_of(codec: Codec, offset: int, data: bytes) -> Redrive:
         raise NotRedrivable(
             f"Expected letter {offset} to be of a processor, but it is of {letter.processor}: {SINK_HINT}"
         )
+    if letter.key is None and letter.value is None:
+        raise NotRedrivable(f"Expected letter {offset} to hold a record, but it holds none: {letter.reason}")
     before = [one.value for one in letter.headers if one.name == COUNT_HEADER]
     count = 1 + max((_number(one) for one in before), default=0)
     headers = [(one.name, one.value) for one in letter.headers if one.name != COUNT_HEADER]
@@ -79,7 +85,8 @@ def shown(codec: Codec, offset: int, data: bytes) -> dict[str, Any]:
             "topic": letter.topic,
             "partition": letter.partition,
             "offset": None if letter.offset == NOWHERE else letter.offset,
-        },
+        }
+        | ({} if letter.end_offset is None else {"end_offset": letter.end_offset}),
         "key": _bytes(letter.key),
         "value": _value(codec, letter.value),
         "headers": [{"name": header.name, "value": _bytes(header.value)} for header in letter.headers],

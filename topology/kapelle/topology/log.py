@@ -4,7 +4,8 @@ Three logs speak this: Kafka (`kafka/`), the embedded one (`embedded/`) and the 
 member (`member.py`) holds the protocol; a log only carries it out, so what is proven in simulation is what runs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -63,6 +64,51 @@ class Row(NamedTuple):
     value: bytes | None
 
 
+class Cause(StrEnum):
+    """How input can vanish before it is read."""
+
+    DELETED = "deleted"  # retention or an operator deleted records that had not been read
+    REPLACED = "replaced"  # the topic was deleted and created again
+    SHORTENED = "shortened"  # the topic ends before what was read: the brokers have lost its end
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """Input that vanished below its reader.
+
+    The offsets from `first` to before `end` are lost. Nobody knows how far a topic reached that was replaced: `end` is
+    None then; and `first` is too where its offset went with it. `start` is where reading can go on.
+    """
+
+    place: Place
+    cause: Cause
+    first: int | None
+    end: int | None
+    start: int
+    topic_id: str = ""  # of the topic as it is now
+
+    @property
+    def count(self) -> int | None:
+        """How many offsets were lost. Records are at most as many: the marks of transactions have offsets too."""
+        return None if self.end is None or self.first is None else self.end - self.first
+
+    def __str__(self) -> str:
+        match self.cause:
+            case Cause.DELETED:
+                span = f"offset {self.first}" if self.count == 1 else f"offsets {self.first} to {self.start - 1}"
+                return f"{self.place}: {span} ({self.count} in all) were deleted before they were read"
+            case Cause.REPLACED:
+                unread = "and was not read" if self.first is None else f"from offset {self.first} on"
+                return (
+                    f"{self.place}: the topic was deleted and created again (its id is now {self.topic_id}); what the "
+                    f"old one held {unread} is lost, and the new one is to be read from offset {self.start}"
+                )
+            case Cause.SHORTENED:
+                return (
+                    f"{self.place}: it was read up to offset {self.end}, but it ends at {self.first}: "
+                    f"the brokers have lost {self.count} offsets"
+                )
+
+
 class Listener(Protocol):
     """Who is told of partitions coming and going. Called from within `Log.take`, never during a transaction."""
 
@@ -88,6 +134,14 @@ class Log(Protocol):
 
     def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
         """The next offsets to read, once no open transaction can change them."""
+        ...
+
+    def losses(self, processor: str, places: Sequence[Place]) -> Sequence[Loss]:
+        """Input that vanished before this processor read it, by what `committed` has just told of these places."""
+        ...
+
+    def uncommitted(self, processor: str, places: Sequence[Place]) -> Collection[Place]:
+        """Those of these places that nobody has committed an offset of, by what `committed` has just told."""
         ...
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:

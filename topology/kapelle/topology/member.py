@@ -23,7 +23,6 @@ import math
 import time
 from collections.abc import Callable, Iterable
 
-from kapelle.processors.messages import Message, TimerDue
 from kapelle.schemas import Codec
 from kapelle.schemas.headers import rfc3339
 from kapelle.topology.build import Topology
@@ -31,27 +30,24 @@ from kapelle.topology.collector import at_rest
 from kapelle.topology.crash import Crash, CrashPoint, never
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import ApplyFailed, CycleAborted, FoldError, ProducerLost
-from kapelle.topology.fold import Entry, Fold, Root
+from kapelle.topology.fold import Fold
+from kapelle.topology.folding import Folding, Work
+from kapelle.topology.inputs import Inputs
 from kapelle.topology.log import Log, Place, Run
 from kapelle.topology.metrics import Counters
+from kapelle.topology.overtime import Overtime
+from kapelle.topology.partition_time import SYSTEM_CLOCK, Clock, PartitionTimes
 from kapelle.topology.restore import Progress, Restorer
 from kapelle.topology.settings import MemberSettings
 from kapelle.topology.shard import Shard
 from kapelle.topology.tables import Batch, Store
+from kapelle.topology.turns import Timer, all_due
 
-Clock = Callable[[], int]
-
-STRIDE_RECORDS = 64  # folds between two looks at the limits
-CASCADE_SHARE = 10  # no more records are begun when so small a part of the folds is left for what they set off
 HOLD_ROOM_RECORDS = 2_000  # what is taken at a time while a hold waits for commands, however much waits already
 HOLD_WAIT_S = 0.002
 PATIENT_SHARE = 2  # patient processors get their turn at once when what waits for them is half of what a cycle takes
 
 _log = logging.getLogger("kapelle.member")
-
-
-def wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Member:
@@ -64,7 +60,7 @@ class Member:
         store: Store,
         *,
         settings: MemberSettings | None = None,
-        clock: Clock = wall_clock_ms,
+        clock: Clock = SYSTEM_CLOCK,
         crash: Crash = never,
     ) -> None:
         self.topology = topology
@@ -74,24 +70,27 @@ class Member:
         self.shards: dict[tuple[str, int], Shard] = {}
         self._log = log
         self._store = store
-        self._clock = clock
+        self.times = PartitionTimes(clock, self.counters)
         self._crash = crash
         self._arrived: list[Shard] = []  # assigned, not yet admitted
         self._waiting: list[Run] = []  # taken, not yet folded
         self._runs: list[Run] = []  # to be folded in this cycle
-        self._timers: list[Entry] = []  # due in this cycle
+        self._timers: list[Timer] = []  # due in this cycle
+        self._background: list[Timer] = []  # likewise; what cannot fire in this cycle fires in the next one
         self._told: set[str] = set()  # processors whose groups have told us what is ours
         self._joined = True
         self._recovery: Callable[[], None] | None = None
         self._holding = False
-        self._folds_left = 0
         self._apply_failures = 0
         self._patient = frozenset(p.name for p in topology.processors.values() if p.is_patient)
         self._turn_from = 0.0  # of patient processors
         codec = Codec(topology.catalog(), self.settings.framing, record_bytes_max=self.limits.record_bytes_max)
         self.delivery = Delivery(topology, self.limits, enabled=self.settings.same_cycle)
         self._fold = Fold(topology, codec, log=log, delivery=self.delivery, counters=self.counters)
-        self._fold.on_bug = self.settings.on_bug
+        self.overtime = self._fold.overtime = Overtime(self.limits.decision_ms_max)
+        self._folding = Folding(self._fold, self.counters)
+        self._fold.on_bug, self._fold.set_aside = self.settings.on_bug, self.settings.set_aside
+        self._inputs = Inputs(log, self.settings)
         self._restorer = Restorer(log, store, limits=self.limits, counters=self.counters, crash=crash)
 
     def join(self) -> None:
@@ -108,6 +107,7 @@ class Member:
 
     def leave(self) -> None:
         """Stop in good order: nothing is in flight between two steps, so there is nothing to save."""
+        self.overtime.close()
         self._log.leave()
         self.revoked_all()
 
@@ -137,7 +137,7 @@ class Member:
 
     def progress(self) -> list[Progress]:
         """How far the restoring shards have come."""
-        return self._restorer.progress(self._clock())
+        return self._restorer.progress(self.times.steady())
 
     @property
     def ready(self) -> bool:
@@ -157,7 +157,7 @@ class Member:
                 self._answer()
             self._admit()
             if self._restorer:
-                self._activate(self._restorer.step(self._clock, self._restore_wait_s()))
+                self._activate(self._restorer.step(self.times.wall, self._restore_wait_s()))
             return self._turn()
         except CycleAborted as error:
             self._failed(error, self._log.abort)
@@ -186,8 +186,10 @@ class Member:
         if not self._fill():
             return self._holding
         self._log.begin()
+        self._inputs.fold(self._fold)
         self._fold_all()
         self._commit()
+        self._inputs.committed()
         self._runs = []
         self._apply_failures = 0
         self.counters.cycles += 1
@@ -222,27 +224,26 @@ class Member:
             return HOLD_WAIT_S
         if self._restorer or self._recovery or any(run.processor not in self._patient for run in self._waiting):
             return 0.0
+        if rest_s := self._folding.rest_s():
+            return rest_s
         until_turn_s = max(0.0, self._turn_from - time.perf_counter()) if self._waiting else math.inf
         return min(self._idle_s(), until_turn_s)
 
     def _fill(self) -> bool:
         """Fill the queue of this cycle: what was taken, and the timers that are due. Nothing while commands settle."""
-        now_ms = self._clock()
         fold = self._fold
-        fold.now_ms = now_ms
-        fold.time = rfc3339(now_ms)
+        fold.now_ms, fold.steady_ms = self.times.tick(self.shards.values())
+        fold.time = rfc3339(fold.now_ms)
         fold.forget()
-        self._holding = self.delivery.hold(now_ms, self._log.ends)
+        self._holding = self.delivery.hold(fold.steady_ms, self._log.ends)
         self.counters.settles += self._holding
-        self._timers = []
+        self._timers, self._background = [], []
         if self._holding:
             return False
         self._runs, self._waiting = self._divided()
-        for shard in self.shards.values():
-            due_at_ms = shard.state.next_due_at_ms() if shard.active else None
-            if due_at_ms is not None and due_at_ms <= now_ms:
-                self._timers.extend(self._due(shard, now_ms))
-        return bool(self._runs or self._timers)
+        self._timers, self._background = all_due(self.shards.values(), self.limits.timers_max)
+        is_due = self._inputs.due(self.shards.values(), self._runs + self._waiting, fold.steady_ms)
+        return bool(self._runs or self._timers or self._background or is_due)
 
     def _divided(self) -> tuple[list[Run], list[Run]]:
         """What is folded in this cycle, and what waits: the records of patient processors, until their next turn."""
@@ -254,91 +255,10 @@ class Member:
             return self._waiting, []
         return [run for run in self._waiting if run.processor not in self._patient], patient
 
-    def _due(self, shard: Shard, now_ms: int) -> Iterable[Entry]:
-        for key, name, due_at_ms in shard.state.due(now_ms, self.limits.timers_max):
-            if (key, name, due_at_ms) in shard.parked:
-                continue
-            root = Root(f"{shard}-timer-{due_at_ms}-{len(key)}-{key}-{name}")  # the length tells key from name
-            self.counters.timers += 1
-            yield shard, Message(key, TimerDue(name, due_at_ms), root.id), root, None, shard.forms
-
     def _fold_all(self) -> None:
-        """Fold commands that must not be overtaken, then everything else, then timers, until the cycle is full.
-
-        A command that is delivered directly must not overtake one that stands before the barrier of its target, so all
-        of those that were read come first. From then on every stride of records is followed by all that it sets off: a
-        full cycle leaves records for the next one, not half a cascade that would have to take its topics.
-        """
-        began = time.perf_counter()
-        until, cascade_until = (began + ms / 1000 for ms in (self.limits.cycle_ms_max, self.limits.cascade_ms_max))
-        self._folds_left = self.limits.folds_max
-        first, free = self._parted()
-        left = self._fold_runs(first, cascade_until)
-        if left:
-            left += free
-        else:
-            self._fold_queue(cascade_until)
-            left = self._fold_runs(free, until, cascade_until) if not self._fold.queue else free
-            # Timers last: an answer that came in time for this cycle is there before the time-out that waits for it.
-            self._fold.queue.extend(self._timers)
-            self._fold_queue(cascade_until)
-        if left or self._fold.queue:
-            self.counters.early_commits += 1
-            self._waiting = left + self._waiting
-            self._fold.overflow()
-        self._fold.flush(is_last=True)
-
-    def _parted(self) -> tuple[list[Run], list[Run]]:
-        """The runs with commands from before a barrier, which come first, and the others."""
-        first: list[Run] = []
-        free: list[Run] = []
-        for run in self._runs:
-            barrier = self.shards[run.processor, run.place.partition].inputs[run.place.topic].barrier
-            (first if run.records[0].offset < barrier else free).append(run)
-        return first, free
-
-    def _fold_runs(self, runs: list[Run], until: float, cascade_until: float | None = None) -> list[Run]:
-        """Fold records, a stride at a time, with what each sets off if it may. Returns what is left over."""
-        fold, size = self._fold, self._stride()
-        for n, run in enumerate(runs):
-            shard = self.shards[run.processor, run.place.partition]
-            for at in range(0, len(run.records), size):
-                stride = run.records[at : at + size]
-                fold.records(shard, run.place, stride)
-                self.counters.records += len(stride)
-                if cascade_until is not None and fold.queue:
-                    self._fold_queue(cascade_until)
-                fold.flush()
-                if self._full(until) or (cascade_until is not None and (fold.queue or self._folds_low())):
-                    rest = run.records[at + size :]
-                    return [run._replace(records=rest)] * bool(rest) + runs[n + 1 :]
-        return []
-
-    def _fold_queue(self, until: float) -> None:
-        """Fold timers and commands, and the commands that these send in turn, up to the limit."""
-        fold, queue, size = self._fold, self._fold.queue, self._stride()
-        while queue and self._folds_left > 0:
-            fold.entry(queue.popleft())
-            self._folds_left -= 1
-            if self._folds_left % size == 0:
-                fold.flush()
-                if self._full(until):
-                    return
-
-    def _stride(self) -> int:
-        # After an `apply` that failed, one message is committed by itself. So every failure is followed by progress,
-        # and any number of them in one batch ends in letters, not in a stop.
-        return 1 if self._apply_failures else STRIDE_RECORDS
-
-    def _full(self, until: float) -> bool:
-        """Whether the cycle has taken its time, or its overlays their memory, or must be small."""
-        return time.perf_counter() > until or self._overlay_full() or self._apply_failures > 0
-
-    def _folds_low(self) -> bool:
-        return self._folds_left * CASCADE_SHARE < self.limits.folds_max
-
-    def _overlay_full(self) -> bool:
-        return sum(s.state.size_bytes for s in self._fold.touched) > self.limits.overlay_bytes_max
+        work = Work(self._runs, self._timers, self._background)
+        left = self._folding.fold(work, self.shards, self.limits, is_careful=self._apply_failures > 0)
+        self._waiting = left + self._waiting
 
     # The transaction ------------------------------------------------------------------------------------------------
 
@@ -358,6 +278,7 @@ class Member:
 
     def _send_rows(self) -> None:
         for shard in self._fold.touched:
+            self.times.keep(shard)
             self.counters.swept_rows += shard.state.sweep(self.limits.sweep_rows_max)
             rows = shard.state.changes()
             if rows:
@@ -391,8 +312,8 @@ class Member:
         if not settled:
             return
         self.delivery.draw(self._log.ends)
-        there = self._restorer.add(settled, self._clock())
-        self._arrived = [s for s in self._arrived if s not in settled]
+        there = self._restorer.add(settled, self.times.wall)
+        self._arrived = [s for s in self._arrived if s not in settled or self._restorer.doubts(s)]
         self._activate(there)
 
     def _settled(self) -> list[Shard]:
@@ -402,21 +323,18 @@ class Member:
             by_processor.setdefault(shard.processor.name, []).append(shard)
         settled: list[Shard] = []
         for processor, shards in by_processor.items():
-            sources = [i for s in shards for i in s.inputs.values()]
             try:
-                offsets = self._log.committed(processor, [i.place for i in sources])
+                if self._inputs.place(processor, shards, self.times.steady()):
+                    settled += shards
             except CycleAborted as error:
                 _log.info("%d partitions of %s wait for final offsets: %s", len(shards), processor, error)
-                continue
-            for source in sources:
-                source.next = source.reached = offsets[source.place]
-            settled += shards
         return settled
 
     def _activate(self, shards: Iterable[Shard]) -> None:
         for shard in shards:
             if self.shards.get((shard.processor.name, shard.partition)) is shard:
                 self._log.start(shard.processor.name, shard.offsets)
+                self.times.resume(shard)
                 shard.active = True
                 _log.info("shard %s is folding", shard)
         self._count_shards()
@@ -466,12 +384,11 @@ class Member:
 
     def _idle_s(self) -> float:
         """How long there is nothing to do: until the next timer, at most the idle wait."""
-        now_ms = self._clock()
         wait_ms = self.limits.idle_wait_ms
         for shard in self.shards.values():
             due = shard.state.next_due_at_ms() if shard.active else None
             if due is not None and not shard.parked:
-                wait_ms = min(wait_ms, max(due - now_ms, 0))
+                wait_ms = min(wait_ms, max(due - self.times.now_ms(shard), 0))
         return wait_ms / 1000
 
     def _restore_wait_s(self) -> float:

@@ -42,6 +42,9 @@ class Counters(msgspec.Struct):
     sent: int = 0  # records produced: events, messages to other keys by topic, dead letters
     delivered: int = 0  # messages to other keys, within the cycle
     dead_letters: int = 0
+    given_up: int = 0  # decisions that ran out of time, memory or stack
+    lost_inputs: int = 0  # partitions of inputs of which something vanished before it was read, and was skipped
+    lost_offsets: int = 0  # how many offsets that was, as far as it is known
     aborts: int = 0
     renewals: int = 0
     restored_rows: int = 0
@@ -56,6 +59,8 @@ class Counters(msgspec.Struct):
     shards_restoring: int = 0
     restore_rows_left: int = 0
     groups_joined: int = 0
+    clock_jumps: int = 0
+    clock_ahead_ms: int = 0  # of the wall clock, the time of the shard that is furthest ahead
     cycle_times: Times = msgspec.field(default_factory=Times)
     commit_times: Times = msgspec.field(default_factory=Times)
     kinds: dict[type[Any], int] = {}  # events emitted, by contract

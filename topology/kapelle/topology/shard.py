@@ -2,12 +2,14 @@
 
 from typing import Any, NamedTuple, Self
 
+from kapelle.processors.fitness import checks_of
 from kapelle.processors.messages import Foreign
 from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Stream
 from kapelle.schemas.headers import HeaderForm
 from kapelle.topology.build import Topology
-from kapelle.topology.log import Place
+from kapelle.topology.log import Loss, Place
+from kapelle.topology.shard_time import ShardTime
 from kapelle.topology.tables import ShardState, Store
 
 
@@ -18,14 +20,15 @@ class Input:
     reached  all before this offset has been read, transaction markers included; `next` may be further
     barrier  direct delivery must wait until `reached` has come here (see delivery.py)
     sent     this process has sent commands here by topic that the barrier does not cover yet
+    checks   for each type that it carries, what tells whether a record of it is unfit
     """
 
-    __slots__ = ("barrier", "contracts", "next", "place", "reached", "sent", "takes_foreign")
+    __slots__ = ("barrier", "checks", "next", "place", "reached", "sent", "takes_foreign")
 
-    def __init__(self, place: Place, contracts: frozenset[type]) -> None:
+    def __init__(self, place: Place, stream: Stream, processor: Processor[Any]) -> None:
         self.place = place
-        self.contracts = contracts
-        self.takes_foreign = Foreign in contracts
+        self.checks = checks_of(stream, processor.readers)
+        self.takes_foreign = Foreign in stream.contracts
         self.next = 0
         self.reached = 0
         self.barrier = 0
@@ -71,13 +74,15 @@ class Shard:
         self.partition = partition
         self.state = ShardState(processor, partition, store)
         self.inputs = {
-            topology.topic(s): Input(Place(topology.topic(s), partition), frozenset(s.contracts))
-            for s in processor.inputs
+            topology.topic(s): Input(Place(topology.topic(s), partition), s, processor) for s in processor.inputs
         }
         self.changelog = Place(topology.changelog(processor.name), partition)
         self.events = Place(topology.topic(processor.events), partition)
         self.active = False
+        self.time = ShardTime()
         self.forms = Forms(f"/{topology.prefix}/{processor.name}")
+        self.losses: list[Loss] = []  # of inputs, not yet written down
+        self.is_new = False  # one of its inputs has no committed offset yet
         self.parked: set[tuple[str, str, int]] = set()  # timers whose decision raised; tried again after a restart
         # Bound once: these are read for every record.
         self.reader = self.state.reader
@@ -98,5 +103,6 @@ class Shard:
     def rewind(self) -> None:
         """Forget what was not committed."""
         self.state.clear()
+        self.losses = []  # asked for again
         self.parked.clear()  # the letters about them may have been given up with the cycle
         self.active = False

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import anyio.to_thread
 import msgspec
 from fastapi import APIRouter, Request, Response
 
@@ -59,15 +58,15 @@ async def push(request: Request, here: Here, caller: Writer) -> Response:
 )
 async def push_yaml(request: Request, here: Here, caller: Writer) -> Response:
     """The same, in the YAML form."""
-    return await _push(await _from_yaml(await _text(request)), here, caller)
+    return await _push(await _from_yaml(await _text(request), here), here, caller)
 
 
 @router.put(
     "/actions/validate", summary="Check a definition", dependencies=VIEWER, responses=READS, openapi_extra=JSON_BODY
 )
-async def validate(request: Request) -> Response:
+async def validate(request: Request, here: Here) -> Response:
     """Whether a push would be taken, with all that is wrong if not. Nothing is pushed."""
-    return await _validated(await _text(request))
+    return await _validated(await _text(request), here)
 
 
 @router.put(
@@ -77,9 +76,9 @@ async def validate(request: Request) -> Response:
     responses=READS,
     openapi_extra=YAML_BODY,
 )
-async def validate_yaml(request: Request) -> Response:
+async def validate_yaml(request: Request, here: Here) -> Response:
     """The same, in the YAML form."""
-    return await _validated(await _from_yaml(await _text(request)))
+    return await _validated(await _from_yaml(await _text(request), here), here)
 
 
 async def _text(request: Request) -> str:
@@ -89,18 +88,18 @@ async def _text(request: Request) -> str:
         raise BadRequest(f"Expected a definition as UTF-8, but {error}") from None
 
 
-async def _from_yaml(text: str) -> str:
+async def _from_yaml(text: str, here: Context) -> str:
     from kapelle.processors.definitions.yaml_form import yaml_push  # noqa: PLC0415 - PyYAML is slow to import
 
     try:
-        return await anyio.to_thread.run_sync(yaml_push, text)
+        return await here.checks.run(yaml_push, text)
     except DefinitionRefused as refused:
         raise _bad_definition(refused) from None
 
 
-async def _validated(text: str) -> Response:
+async def _validated(text: str, here: Context) -> Response:
     try:
-        await anyio.to_thread.run_sync(lambda: parse_push(text, runnable=True))
+        await here.checks.run(parse_push, text, runnable=True)
     except DefinitionRefused as refused:
         raise _bad_definition(refused) from None
     return json_response({"valid": True})
@@ -113,7 +112,7 @@ def _bad_definition(refused: DefinitionRefused) -> BadRequest:
 
 
 async def _push(text: str, here: Context, caller: Writer) -> Response:
-    outline = await _outline(text)
+    outline = await _outline(text, here)
     workflow_id = outline.workflow.id
     question = Question(
         WORKFLOW_COMMANDS,
@@ -145,13 +144,13 @@ def _version_pushed(connection: Any, workflow_id: str, request_id: str) -> int |
     return found
 
 
-async def _outline(text: str) -> _Outline:
+async def _outline(text: str, here: Context) -> _Outline:
     """Where to send a push. If it does not even tell that, all that is wrong with it is told here."""
     try:
         outline = msgspec.json.decode(text, type=_Outline)
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
         outline = None
     if outline is None or not 0 < len(outline.workflow.id) <= 256:
-        await _validated(text)
+        await _validated(text, here)
         raise BadRequest("Expected a definition with workflow.id, but found none")
     return outline

@@ -1,11 +1,14 @@
 """Events: the history of an instance, and what happens from now on as server-sent events."""
 
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from enum import StrEnum
 from typing import Annotated, Final
 
 import anyio.to_thread
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from kapelle.api.callers import INT_MAX, InstanceAt, Reader
 from kapelle.api.context import WATERMARK, json_response
@@ -87,6 +90,20 @@ async def tail(
 ) -> Response:
     """Events of workflows, runs, signals and triggers as server-sent events. The id of each says where to go on."""
     tails: Tails = request.app.state.tails
-    where = await tails.begin(last_event_id, from_start=begin is From.EARLIEST)
-    blocks = tails.blocks(which, where, None if wait_ms is None else wait_ms / 1000)
-    return StreamingResponse(blocks, media_type=EVENT_STREAM, headers={"Cache-Control": "no-store"})
+    with ExitStack() as held:
+        held.enter_context(tails.place())
+        where = await tails.begin(last_event_id, from_start=begin is From.EARLIEST)
+        blocks = tails.blocks(which, where, None if wait_ms is None else wait_ms / 1000)
+        return Tail(blocks, held.pop_all())
+
+
+class Tail(StreamingResponse):
+    """A stream of events. Its place is free again when it ends, however that is: also if it was never begun."""
+
+    def __init__(self, blocks: AsyncIterator[bytes], held: ExitStack) -> None:
+        super().__init__(blocks, media_type=EVENT_STREAM, headers={"Cache-Control": "no-store"})
+        self._held = held
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._held:
+            await super().__call__(scope, receive, send)

@@ -4,10 +4,12 @@ import asyncio
 from importlib.metadata import version
 from typing import Any, Final
 
+import anyio.to_thread
 from fastapi import APIRouter, Response
 
 from kapelle.api.context import Context, Here, json_response
 from kapelle.topology.errors import TopologyError
+from kapelle.views.queries.unreadable import unreadable_count
 
 router = APIRouter(tags=["health"])
 
@@ -17,9 +19,15 @@ READY_LAG_RECORDS: Final = 10_000  # a view folds so many within a second
 
 @router.get("/health", summary="Whether all is well")
 async def health(here: Here) -> Response:
-    """200 while the engine (if it is in this process) and the view go on; 503 with what has failed: start it anew."""
+    """200 while the engine (if it is in this process) and the view go on; 503 with what has failed: start it anew.
+
+    `views.unreadable` is how many records of the log the view could not read: it lists them, and goes on.
+    """
     failed = _failure(here)
-    return _answer(here, failed, None if failed else await lag_of(here), well="ok", ill="failed")
+    if failed:
+        return _answer(here, failed, None, well="ok", ill="failed")
+    unreadable = await anyio.to_thread.run_sync(here.views.read, unreadable_count)
+    return _answer(here, "", await lag_of(here), well="ok", ill="failed", unreadable=unreadable)
 
 
 @router.get("/ready", summary="Whether requests should come here")
@@ -51,12 +59,12 @@ def _failure(here: Context) -> str:
     return f"{type(failed).__name__}: {failed}" if failed else ""
 
 
-def _answer(here: Context, reason: str, lag: int | None, *, well: str, ill: str) -> Response:
+def _answer(here: Context, reason: str, lag: int | None, *, well: str, ill: str, **views: int) -> Response:
     body: dict[str, Any] = {
         "status": ill if reason else well,
         "version": version("kapelle"),
         "mode": here.journal.mode.value,
-        "views": {"lag": lag},
+        "views": {"lag": lag, **views},
     }
     if reason:
         body["detail"] = reason

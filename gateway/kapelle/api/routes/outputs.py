@@ -17,11 +17,12 @@ router = APIRouter(tags=["tasks"], dependencies=OPERATOR)
 
 @router.put("/output-data", summary="Tell what a step made", responses=WRITES)
 async def put_output(request: Request, here: Here, caller: Writer, body: OutputBody) -> Response:
-    """End the running attempt of a step as succeeded, with these parameters as its outputs."""
-    where = f"step {body.step_id!r} of instance {body.workflow_id}/{body.workflow_instance_id}"
-    attempt = await here.read(queries.running_attempt, body.workflow_id, body.workflow_instance_id, body.step_id)
-    if attempt is None or body.token not in (None, attempt.token):
-        raise NotFound(f"Expected a running attempt of {where}{' with this token' * bool(body.token)}, but found none")
+    """End the attempt of a step that has this token as succeeded, with these parameters as its outputs."""
+    at = (body.workflow_id, body.workflow_instance_id, body.step_id)
+    attempt = (await here.read(queries.attempts_by, [body.token])).get(body.token)
+    if attempt is None or at != (attempt.workflow_id, attempt.instance_id, attempt.step_id):
+        where = f"step {body.step_id!r} of instance {body.workflow_id}/{body.workflow_instance_id}"
+        raise NotFound(f"Expected a running attempt of {where} with this token, but found none")
     said = Said(
         attempt.token,
         body.workflow_id,

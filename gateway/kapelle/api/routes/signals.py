@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Response
 
+from kapelle.api import naming  # noqa: F401 - routes say `{name:name}`
 from kapelle.api.announcements import REQUEST_BODY, Announced
 from kapelle.api.asking import Question, ask
 from kapelle.api.callers import InstanceAt, Page, Reader, RunSelector, WorkflowId, Writer, number_of
@@ -23,7 +24,7 @@ from kapelle.views.queries.requests import Outcome
 router = APIRouter(tags=["signals"])
 
 STATUSES: Final = {"SignalAccepted": "ACCEPTED", "SignalDuplicated": "DUPLICATED", "SignalTooLate": "TOO_LATE"}
-ONE: Final = "/signals/{name:path}/instances/{sequence}"
+ONE: Final = "/signals/{name:name}/instances/{sequence}"
 
 Name = Annotated[str, Path(min_length=1, max_length=NAME_CHARS_MAX, description="The name of a signal.")]
 Way = Annotated[Direction, Query(description="To what came of it, to where it came from, or both.")]
@@ -76,7 +77,7 @@ async def list_names(
     return json_response(await here.read(queries.names, page, prefix), headers={WATERMARK: mark})
 
 
-@router.get("/signals/{name:path}/instances", summary="List signals", dependencies=VIEWER, responses=READS)
+@router.get("/signals/{name:name}/instances", summary="List signals", dependencies=VIEWER, responses=READS)
 async def list_signals(here: Reader, name: Name, page: Page) -> Response:
     """The signals of a name, the latest first."""
     mark = here.watermark()
@@ -84,7 +85,7 @@ async def list_signals(here: Reader, name: Name, page: Page) -> Response:
     return json_response(await here.read(queries.of_name, name, page), headers={WATERMARK: mark})
 
 
-@router.get("/signals/{name:path}/refused", summary="List announcements in vain", dependencies=VIEWER, responses=READS)
+@router.get("/signals/{name:name}/refused", summary="List announcements in vain", dependencies=VIEWER, responses=READS)
 async def list_refused(
     here: Reader,
     name: Name,

@@ -19,7 +19,7 @@ from kapelle.cli.acls import Role
 from kapelle.cli.failures import AWAY, kafka_error
 from kapelle.cli.options import Target
 from kapelle.topology.build import Topology
-from kapelle.topology.errors import BadSetting, TopologyError
+from kapelle.topology.errors import BadSetting, TopologyError, Unanswered
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import REFUSED, made
 
@@ -136,6 +136,9 @@ def looked_at(name: str, check: Check, case: Case) -> Iterator[Finding]:
         yield from _found(check, case)
     except (KafkaException, TopologyError) as error:
         said = kafka_error(error)
+        if isinstance(error, Unanswered):
+            yield Finding(name, Verdict.WARNING, f"could not be looked at: {error}", "Try again")
+            return
         if said is None or isinstance(error, BadSetting):
             raise
         advice = "Ask again as somebody who may, or trust that it is right" if said.code() in REFUSED else "Try again"

@@ -7,11 +7,9 @@ was just tried is the last of them; and the records of our topics bear the time 
 from collections.abc import Iterator
 from typing import Final
 
-from confluent_kafka import IsolationLevel, TopicPartition
-from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
-
 from kapelle.cli.checks.case import Case, Finding, Verdict
 from kapelle.cli.checks.topics import some
+from kapelle.topology.kafka.answers import newest_times
 
 TRANSACTIONS: Final = "__transaction_state"
 WARN_MS: Final = 2_000
@@ -49,16 +47,7 @@ def writers(case: Case) -> Iterator[Finding]:
 
 def _latest(case: Case, places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """The time of the latest record of each place that has any."""
-    if not places:
-        return {}
-    latest = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
-    asked = case.admin.list_offsets(
-        {TopicPartition(*place): latest for place in places},
-        isolation_level=IsolationLevel.READ_UNCOMMITTED,
-        request_timeout=case.timeout_s,
-    )
-    found = {(tp.topic, tp.partition): future.result().timestamp for tp, future in asked.items()}
-    return {place: at_ms for place, at_ms in found.items() if at_ms >= 0}
+    return {(at.topic, at.partition): ms for at, ms in newest_times(case.admin, places, case.timeout_s).items()}
 
 
 def _judged(check: str, ahead_ms: int) -> Finding:

@@ -9,11 +9,13 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exp
 from kapelle.cli.checks.case import Case, Finding, Verdict
 from kapelle.cli.checks.topics import some
 from kapelle.topology.errors import ChangelogReplaced, OffsetsLost
+from kapelle.topology.kafka.answers import EARLIEST, LATEST, list_offsets
+from kapelle.topology.kafka.inputs import losses_of
 from kapelle.topology.kafka.notes import refuse_another
-from kapelle.topology.kafka.offsets import committed
+from kapelle.topology.kafka.offsets import Offsets, committed
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.translate import made
-from kapelle.topology.log import Place
+from kapelle.topology.log import Loss, Place
 
 STUCK: Final = 2  # a transaction that is open for so many of its time-outs is nobody's
 
@@ -71,6 +73,9 @@ def offsets(case: Case) -> Iterator[Finding]:
             what, _, advice = str(error).partition(". ")
             yield Finding(case.topology.group(name), Verdict.WRONG, what, advice)
             continue
+        for loss in _losses(case, name, positions):
+            lost = True
+            yield Finding(case.topology.group(name), Verdict.WRONG, str(loss), _skipping(case))
         ends = _ends(case, [(tp.topic, tp.partition) for tp in positions], IsolationLevel.READ_COMMITTED)
         lag += sum(max(ends[tp.topic, tp.partition] - max(tp.offset, 0), 0) for tp in positions)
     if not lost:
@@ -96,10 +101,25 @@ def _check_changelog(case: Case, processor: str, positions: Sequence[TopicPartit
     if any(tp.offset >= 0 for tp in positions):
         return
     places = [(changelog, n) for n in case.metadata.topics[changelog].partitions]
-    begins = _asked(case, places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+    begins = _asked(case, places, EARLIEST)
     ends = _ends(case, places, IsolationLevel.READ_COMMITTED)
     if any(ends[place] > begins[place] for place in places):
         raise OffsetsLost(case.topology.group(processor), changelog=changelog, inputs=_topics(case, processor)[:-1])
+
+
+def _losses(case: Case, processor: str, positions: Sequence[TopicPartition]) -> list[Loss]:
+    """What of the inputs was deleted before it was read."""
+    asked = Offsets(case.settings)
+    try:
+        ids = Topics(case.topology, case.settings).identities(_topics(case, processor)[:-1])
+        return losses_of(positions, ids, asked)
+    finally:
+        asked.close()
+
+
+def _skipping(case: Case) -> str:
+    command = case.target.command("processors", "run", but=["--state-dir", "DIR", "--on-lost-input", "skip"])
+    return f"Bring the records back from a copy if you have one. To go on without them: {command}"
 
 
 def transactions(case: Case) -> Iterator[Finding]:
@@ -144,7 +164,7 @@ def _begun(case: Case, held: Places) -> Places:
 
 
 def _ends(case: Case, places: Sequence[tuple[str, int]], level: IsolationLevel) -> Places:
-    return _asked(case, places, OffsetSpec.latest(), level)  # type: ignore[no-untyped-call]
+    return _asked(case, places, LATEST, level)
 
 
 def _asked(
@@ -153,9 +173,5 @@ def _asked(
     spec: OffsetSpec,
     level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> Places:
-    if not places:
-        return {}
-    asked = case.admin.list_offsets(
-        {TopicPartition(*place): spec for place in places}, isolation_level=level, request_timeout=case.timeout_s
-    )
-    return {(tp.topic, tp.partition): future.result().offset for tp, future in asked.items()}
+    found = list_offsets(case.admin, places, spec, isolation=level, timeout_s=case.timeout_s)
+    return {(place.topic, place.partition): offset for place, offset in found.items()}

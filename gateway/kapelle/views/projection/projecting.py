@@ -10,16 +10,22 @@ from kapelle.views.projection.runs import OF_RUNS, task_cancelled, task_given
 from kapelle.views.projection.signals import OF_SIGNALS
 from kapelle.views.projection.triggers import OF_TRIGGERS
 from kapelle.views.projection.workflows import OF_WORKFLOWS
-from kapelle.views.rows import Rows
+from kapelle.views.rows import Cells, Rows
 
 FOLLOWED: Final = (WORKFLOW_EVENTS, RUN_EVENTS, TASKS, CANCELLATIONS, SIGNAL_EVENTS, TRIGGER_EVENTS)
 EVENTS: Final = {WORKFLOW_EVENTS.name: OF_WORKFLOWS, RUN_EVENTS.name: OF_RUNS}
 SIGNALLED: Final = {SIGNAL_EVENTS.name: OF_SIGNALS, TRIGGER_EVENTS.name: OF_TRIGGERS}
 
+KEY_CHARS_MAX: Final = 256
+
 
 def project(rows: Rows, entry: Entry) -> None:
-    """Change rows as an entry says. One that could not be read, or that a later release wrote, changes nothing."""
+    """Change rows as an entry says. One that could not be read is listed, and changes nothing else."""
     value, kind = entry.value, type(entry.value)
+    if value is None:
+        cells: Cells = {"key": entry.key[:KEY_CHARS_MAX], "reason": entry.problem, "at_ms": entry.at_ms}
+        rows.put("unreadable", (entry.stream, entry.partition, entry.offset), cells)
+        return
     events = EVENTS.get(entry.stream)
     if events is not None:
         change = events.get(kind)

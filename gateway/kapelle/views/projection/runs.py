@@ -83,6 +83,8 @@ def _changed_cells(event: c.StepChanged, status: StepStatus) -> Cells:
         cells["token"] = event.token
     if event.worker is not None:
         cells["worker"] = event.worker
+    if event.answer is not None:
+        cells["answer"] = event.answer
     if event.timeout_at_ms is not None:
         cells["timeout_at_ms"] = event.timeout_at_ms
     if event.lease_at_ms is not None:

@@ -40,6 +40,7 @@ class AttemptFound(msgspec.Struct, frozen=True):
     status: str
     worker: str | None
     reason: str | None
+    answer: str | None
 
 
 def waiting(
@@ -68,18 +69,6 @@ def attempts_by(connection: sqlite3.Connection, tokens: Collection[str]) -> dict
     rows = connection.execute(f"SELECT * FROM attempts WHERE token IN ({marks})", tuple(tokens))  # noqa: S608
     fields = AttemptFound.__struct_fields__
     return {row["token"]: AttemptFound(**{name: row[name] for name in fields}) for row in rows}
-
-
-def running_attempt(
-    connection: sqlite3.Connection, workflow_id: str, instance_id: int, step_id: str
-) -> AttemptFound | None:
-    """The attempt of a step that a worker has, or that waits for one."""
-    row = connection.execute(
-        """SELECT * FROM attempts WHERE workflow_id = ? AND instance_id = ? AND step_id = ? AND token IS NOT NULL
-        AND status IN ('STARTING', 'RUNNING') ORDER BY run_id DESC, iteration DESC, attempt DESC LIMIT 1""",
-        (workflow_id, instance_id, step_id),
-    ).fetchone()
-    return None if row is None else AttemptFound(**{name: row[name] for name in AttemptFound.__struct_fields__})
 
 
 def refusals(connection: sqlite3.Connection, tokens: Collection[str], worker: str) -> dict[str, list[tuple[str, str]]]:

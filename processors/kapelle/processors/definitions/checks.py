@@ -48,7 +48,7 @@ def check(workflow: Workflow, reader: Reader, path: str = "workflow") -> None:
         _check_blocks(workflow.steps, at(path, "steps"), report)
         _check_claims(steps, reader)
     _check_loops(steps, report)
-    texts = Texts(report, count=sum(len(one.step.params) for one in steps) + len(workflow.params))
+    texts = Texts(report)
     _check_texts(workflow, steps, path=path, texts=texts)
     check_triggers(workflow, path, texts=texts, report=report)
     run = DryRun(workflow, at(path, "params"), texts=texts, reader=reader)

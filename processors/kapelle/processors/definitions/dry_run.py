@@ -183,7 +183,7 @@ class DryRun:
                 name = min(failed, key=list(params).index, default="")
                 where = at(self.path, name) if name else self.path
                 self.report.note(where, _failure(params.get(name), error), EVALUABLE)
-                if not failed:
+                if not failed or context.budget.is_exhausted:
                     break
                 self._drop(params, failed)
             else:

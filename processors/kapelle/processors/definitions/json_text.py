@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from decimal import Decimal
+from math import isinf
 from typing import Any, Final, NoReturn
 
 import msgspec
 
-from kapelle.processors.definitions.limits import NESTED_JSON_MAX, PUSH_BYTES_MAX
+from kapelle.processors.definitions.limits import PUSH_BYTES_MAX
 from kapelle.processors.definitions.problems import DefinitionRefused, Problem, at
+from kapelle.processors.params.nesting import NESTED_JSON_MAX
 
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 NUMBER_CHARS_MAX: Final = 1000
@@ -60,9 +62,18 @@ def _integer(text: str) -> int | Decimal:
 
 
 def _decimal(text: str) -> Decimal:
-    if len(text) > NUMBER_CHARS_MAX or abs((number := Decimal(text)).adjusted()) > NUMBER_CHARS_MAX:
+    number = bounded_decimal(text)
+    if number is None:
         raise ValueError(f"the number {text[:40]}, which is out of all bounds")
     return number
+
+
+def bounded_decimal(text: str) -> Decimal | None:
+    """A number with a point or an exponent; None if a double cannot hold it: others read what we write as doubles."""
+    if len(text) > NUMBER_CHARS_MAX or isinf(float(text)):
+        return None
+    number = Decimal(text)
+    return number if abs(number.adjusted()) <= NUMBER_CHARS_MAX else None
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -3,7 +3,6 @@
 from typing import Final
 
 PUSH_BYTES_MAX: Final = 256 * 1024
-NESTED_JSON_MAX: Final = 100
 PROBLEMS_MAX: Final = 100
 
 ID_CHARS_MAX: Final = 128

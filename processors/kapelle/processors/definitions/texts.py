@@ -1,4 +1,4 @@
-"""Everything in a definition that is written in SEL is compiled when it is pushed."""
+"""Everything in a definition that is written in SEL is compiled when it is pushed, each text once, within a budget."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 
 from kapelle.processors.definitions.problems import Report, at, shown
 from kapelle.processors.params import (
+    SEL_LIMITS,
     BadDefinition,
     Definition,
     EvaluationFailed,
@@ -14,21 +15,48 @@ from kapelle.processors.params import (
     ParamType,
     check_validator,
 )
-from kapelle.processors.sel import Limits, Program, Sel, SelError
+from kapelle.processors.sel import Budget, LimitExceeded, Program, Sel, SelError
+from kapelle.processors.sel.program import price_of
 
-# What a push may spend on all of its expressions together, and on one of them at most and at least.
-VISITS: Final = 10_000_000
-VISITS_OF_ONE_MAX: Final = 2_000_000
-VISITS_OF_ONE_MIN: Final = 10_000
+# What a push may spend on compiling all of its texts. Its dry run has the budget of a start.
+COMPILING_VISITS_MAX: Final = 400_000
+
+
+class PushSel(Sel):
+    """The interpreter for one push. It compiles each text once, also one that cannot be compiled."""
+
+    def __init__(self) -> None:
+        super().__init__(SEL_LIMITS)
+        self.budget = Budget(COMPILING_VISITS_MAX, SEL_LIMITS.memory_bytes)
+        self._known: dict[str, Program | SelError] = {}
+
+    def program(self, text: str, budget: Budget | None = None) -> Program:
+        """The compiled text. Compiling it is charged to the push, and to the budget as at a start."""
+        price = price_of(text[: self.limits.expression_chars])
+        if text not in self._known:
+            self._known[text] = self._compiled(text, price)
+        if budget is not None:
+            budget.compile(text, price)
+        found = self._known[text]
+        if isinstance(found, SelError):
+            raise found.with_traceback(None)
+        return found
+
+    def _compiled(self, text: str, price: int) -> Program | SelError:
+        try:
+            self.budget.work(price)
+            return Program(text, self.limits)
+        except SelError as error:
+            return error
 
 
 class Texts:
     """Compiles, and reports what cannot be compiled."""
 
-    def __init__(self, report: Report, *, count: int) -> None:
+    def __init__(self, report: Report) -> None:
         self.report = report
-        share = VISITS // max(count, 1)
-        self.sel = Sel(Limits(visits=min(max(share, VISITS_OF_ONE_MIN), VISITS_OF_ONE_MAX)))
+        self.sel = PushSel()
+        self._is_too_much = False
 
     def expression(self, text: str, path: str) -> Program | None:
         """An expression of any type."""
@@ -58,7 +86,7 @@ class Texts:
         if program is None or program.names:
             return
         try:
-            result = program.evaluate()
+            result = program.evaluate(budget=self.sel.budget)
         except SelError as error:
             self._report(text, path, error)
             return
@@ -81,4 +109,10 @@ class Texts:
                 self._report(definition.validator or "", at(here, "validator"), error.error)
 
     def _report(self, text: str, path: str, error: SelError) -> None:
+        if isinstance(error, LimitExceeded) and error.limit == "decision_visits":
+            if not self._is_too_much:  # all that follows would be told the same
+                expected = f"expressions that take at most {COMPILING_VISITS_MAX:,} visits to check, all together"
+                self.report.note(path, "more of them, or longer ones", expected)
+            self._is_too_much = True
+            return
         self.report.note(path, f"{shown(text)} ({error})", "an expression in SEL")

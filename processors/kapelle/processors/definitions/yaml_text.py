@@ -15,8 +15,9 @@ from typing import Any, Final
 import yaml
 
 from kapelle.processors.definitions.json_text import LONG_MAX, LONG_MIN, NUMBER_CHARS_MAX, is_unicode
-from kapelle.processors.definitions.limits import NESTED_JSON_MAX, PUSH_BYTES_MAX, YAML_NODES_MAX
+from kapelle.processors.definitions.limits import PUSH_BYTES_MAX, YAML_NODES_MAX
 from kapelle.processors.definitions.problems import DefinitionRefused, Problem, at
+from kapelle.processors.params.nesting import NESTED_JSON_MAX
 
 LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 CORE: Final = "tag:yaml.org,2002:"

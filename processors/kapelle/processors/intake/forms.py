@@ -20,6 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from kapelle.processors.messages import Foreign
+from kapelle.processors.params.nesting import NESTED_JSON_MAX, nests_too_deep
 from kapelle.processors.runs.signalling import signal_id
 from kapelle.processors.signals.bounds import ID_CHARS_MAX, LONG_MAX, LONG_MIN, NAME_CHARS_MAX, too_large
 from kapelle.schemas import contracts as c
@@ -49,6 +50,8 @@ def read(record: Foreign, headers: Headers) -> c.AnnounceSignal:
         raise NotASignal(f"Expected Avro, JSON or a CloudEvent, but the value is no JSON: {error}") from None
     if not isinstance(body, dict):
         raise NotASignal(f"Expected a JSON object, but found a {type(body).__name__}")
+    if nests_too_deep(record.value, body):
+        raise NotASignal(f"Expected JSON that nests at most {NESTED_JSON_MAX} deep, but found deeper nesting")
     known = {name.lower(): content for name, content in headers if content is not None}
     source = {"topic": record.topic, "partition": record.partition, "offset": record.offset}
     if "ce_id" in known:

@@ -13,6 +13,7 @@ from kapelle.processors.params.durations import duration_ms, number_of
 from kapelle.processors.params.errors import (
     BadDefinition,
     BadNumber,
+    BudgetExceeded,
     CyclicReference,
     EvaluationFailed,
     MergeRefused,
@@ -20,16 +21,18 @@ from kapelle.processors.params.errors import (
     NotConvertible,
     ParamError,
     ParamsTooLarge,
+    TextTooLong,
     UnknownReference,
     ValidatorFailed,
+    failed_of,
 )
 from kapelle.processors.params.evaluation import Context, Evaluated, evaluate
 from kapelle.processors.params.interpolation import interpolated, references
-from kapelle.processors.params.language import SEL
+from kapelle.processors.params.language import SEL, SEL_LIMITS, new_budget
 from kapelle.processors.params.layers import STEP, WORKFLOW_RESTART, WORKFLOW_START, Layer, injected, merged
 from kapelle.processors.params.merge import Stage, merge
 from kapelle.processors.params.names import RESERVED_NAMES, check_run_params
-from kapelle.processors.params.outputs import taken_over, with_outputs
+from kapelle.processors.params.outputs import Validating, taken_over, with_outputs
 from kapelle.processors.params.scopes import StepScope, WorkflowScope
 from kapelle.processors.params.type_defaults import TYPE_DEFAULTS
 from kapelle.processors.params.types import InternalMode, Mode, ParamType, Source
@@ -39,6 +42,7 @@ __all__ = [
     "DRY_RUN_DEFAULTS",
     "RESERVED_NAMES",
     "SEL",
+    "SEL_LIMITS",
     "STEP",
     "STEP_DEFAULTS",
     "TYPE_DEFAULTS",
@@ -47,6 +51,7 @@ __all__ = [
     "WORKFLOW_START",
     "BadDefinition",
     "BadNumber",
+    "BudgetExceeded",
     "Coerced",
     "Context",
     "CyclicReference",
@@ -66,7 +71,9 @@ __all__ = [
     "Source",
     "Stage",
     "StepScope",
+    "TextTooLong",
     "UnknownReference",
+    "Validating",
     "ValidatorFailed",
     "WorkflowScope",
     "check_run_params",
@@ -77,10 +84,12 @@ __all__ = [
     "definitions_of",
     "duration_ms",
     "evaluate",
+    "failed_of",
     "injected",
     "interpolated",
     "merge",
     "merged",
+    "new_budget",
     "number_of",
     "references",
     "taken_over",

@@ -15,6 +15,7 @@ import msgspec
 
 from kapelle.processors.params.coercion import coerced
 from kapelle.processors.params.errors import BadDefinition, NotConvertible
+from kapelle.processors.params.nesting import NESTED_JSON_MAX, is_deep
 from kapelle.processors.params.types import InternalMode, Mode, ParamType, ParamValue, Source
 
 NESTING_MAX: Final = 16
@@ -89,6 +90,8 @@ def definition_of(name: str, raw: Any, *, trusted: bool = False, depth: int = 0)
     if has_value == (expression is not None) and not (trusted and not has_value):
         raise BadDefinition(name, "it needs exactly one of 'value' and 'expression'")
     known = KEYS | (SYSTEM_KEYS if trusted else frozenset())
+    if is_deep([value for key, value in raw.items() if key != "value"]):
+        raise BadDefinition(name, f"it holds JSON that nests deeper than {NESTED_JSON_MAX}")
     return Definition(
         type=kind,
         value=_literal(name, kind, raw["value"], (trusted, depth)) if has_value else None,

@@ -3,13 +3,14 @@
 import re
 from typing import Final
 
-from kapelle.processors.params.errors import BadNumber
-from kapelle.processors.params.interpolation import Lookup, interpolated
+from kapelle.processors.params.errors import BadNumber, TextTooLong
+from kapelle.processors.params.interpolation import Lookup, at_most, interpolated
 
 DAY_MS: Final = 86_400_000
 DURATION_MS_MAX: Final = 120 * DAY_MS
 DURATION_MS_DEFAULT: Final = 10 * DAY_MS
 LONG_MAX: Final = 2**63 - 1
+FILLED_IN_CHARS_MAX: Final = 10_000
 UNITS_MS: Final = {
     **dict.fromkeys(("d", "day", "days"), DAY_MS),
     **dict.fromkeys(("h", "hour", "hours"), 3_600_000),
@@ -50,6 +51,10 @@ def _filled_in(written: int | str, lookup: Lookup) -> str:
     if not isinstance(written, str):
         return str(written)
     try:
-        return interpolated(written, lookup).strip()
+        return interpolated(written, lookup, at_most(FILLED_IN_CHARS_MAX)).strip()
+    except TextTooLong:
+        raise BadNumber(
+            f"at most {FILLED_IN_CHARS_MAX:,} characters once its parameters are filled in", written
+        ) from None
     except KeyError as error:
         raise BadNumber(f"only parameters of the workflow, and not {error.args[0]!r}", written) from None

@@ -8,12 +8,16 @@ ParamError
 ├── CyclicReference      parameters refer to each other in a ring; `cycle` names it
 ├── NotConvertible       a value does not fit the parameter's type
 ├── EvaluationFailed     the expression failed; the cause is the `SelError`
+│   └── BudgetExceeded   what is evaluated together takes more than one decision may spend
 ├── ValidatorFailed      the value is not what the validator demands
 ├── ParamsTooLarge       all values together are larger than a step or an instance may carry
+├── TextTooLong          a text that refers to parameters is too long once they are filled in
 └── BadNumber            a duration or a count cannot be read
 """
 
-from kapelle.processors.sel import SelError
+from kapelle.processors.sel import LimitExceeded, SelError
+
+OF_DECISION = {"decision_visits": "visits", "decision_bytes": "bytes"}
 
 
 class ParamError(Exception):
@@ -83,6 +87,24 @@ class EvaluationFailed(ParamError):
         self.error = error
 
 
+class BudgetExceeded(EvaluationFailed):
+    """What is evaluated together takes more than one decision may spend."""
+
+    def __init__(self, name: str, error: LimitExceeded) -> None:
+        super().__init__(name, error)
+        unit = OF_DECISION.get(error.limit, error.limit)
+        where = f": its expression failed at line {error.line}, column {error.column}" if error.source else ""
+        expected = f"the parameters that are evaluated together to take at most {error.allowed:,} {unit}"
+        self.args = (f"Expected {expected}, but {name!r} needs more{where}",)
+
+
+def failed_of(name: str, error: SelError) -> EvaluationFailed:
+    """What the error of an expression means for a parameter."""
+    if isinstance(error, LimitExceeded) and error.limit in OF_DECISION:
+        return BudgetExceeded(name, error)
+    return EvaluationFailed(name, error)
+
+
 class ValidatorFailed(ParamError):
     """The value of a parameter is not what its validator demands."""
 
@@ -95,9 +117,21 @@ class ValidatorFailed(ParamError):
 class ParamsTooLarge(ParamError):
     """All values together are too large."""
 
-    def __init__(self, where: str, chars: int, chars_max: int) -> None:
-        super().__init__(f"Expected the parameters of {where} within {chars_max:,} characters, but found {chars:,}")
+    def __init__(self, where: str, name: str, chars: int, chars_max: int) -> None:
+        super().__init__(
+            f"Expected the parameters of {where} within {chars_max:,} characters, "
+            f"but with {name!r} they have {chars:,} or more"
+        )
+        self.name = name
         self.chars = chars
+        self.chars_max = chars_max
+
+
+class TextTooLong(ParamError):
+    """A text is too long once the parameters in it are filled in."""
+
+    def __init__(self, chars_max: int) -> None:
+        super().__init__(f"Expected a text of at most {chars_max:,} characters, but its parameters make it longer")
         self.chars_max = chars_max
 
 

@@ -14,27 +14,26 @@ import msgspec
 
 from kapelle.processors.params.coercion import coerced
 from kapelle.processors.params.definitions import Definition, Definitions, definition_json
-from kapelle.processors.params.errors import (
-    CyclicReference,
-    EvaluationFailed,
-    ParamsTooLarge,
-    UnknownReference,
-)
-from kapelle.processors.params.interpolation import interpolated, references
+from kapelle.processors.params.errors import CyclicReference, UnknownReference, failed_of
+from kapelle.processors.params.interpolation import Count, interpolated, references
+from kapelle.processors.params.language import new_budget
+from kapelle.processors.params.room import Room
 from kapelle.processors.params.scopes import Own, Scope
 from kapelle.processors.params.types import ParamType, ParamValue, Source
 from kapelle.processors.params.validators import validate
-from kapelle.processors.sel import Extension, ExtensionFailed, Host, Sel, SelError, Value, seeded
-from kapelle.processors.sel.values import json_text
+from kapelle.processors.sel import Budget, Extension, ExtensionFailed, Host, Sel, SelError, Value, seeded
 
 CHARS_MAX: Final = 750_000
+PARAM_VISITS: Final = 10  # what a parameter takes besides its expression
+REFERENCE_VISITS: Final = 3  # what a reference in a text takes, to be found and to be filled in
 PARAMS: Final = "params"
 
 
 class Context(msgspec.Struct, frozen=True):
     """What the caller fixes for an evaluation, so that a replay gives the same values.
 
-    `seed` names what is evaluated, such as the step attempt: ids and random numbers are made from it.
+    `seed` names what is evaluated, such as the step attempt: ids and random numbers are made from it. Evaluations of
+    the same decision share one budget.
     """
 
     sel: Sel
@@ -42,6 +41,7 @@ class Context(msgspec.Struct, frozen=True):
     seed: str
     extension: Extension
     chars_max: int = CHARS_MAX
+    budget: Budget = msgspec.field(default_factory=new_budget)
 
 
 class Evaluated(msgspec.Struct, frozen=True):
@@ -78,9 +78,6 @@ def evaluate(own: Definitions, scope: Scope, context: Context) -> dict[str, Eval
     run = _Evaluation(own, scope, context)
     for name in own:
         run.reach(name)
-    chars = sum(len(name) + len(json_text(run.done[name].value)) + 6 for name in own)
-    if chars > context.chars_max:
-        raise ParamsTooLarge(scope.where, chars, context.chars_max)
     return {name: run.done[name] for name in own}
 
 
@@ -92,6 +89,15 @@ class _Visit(msgspec.Struct):
     inputs: dict[str, Value]
 
 
+class _Given(msgspec.Struct, frozen=True):
+    """What the value of one parameter is made with. Those inside of a map share it."""
+
+    inputs: Mapping[str, Value]
+    host: Host
+    count: Count
+    notes: list[str]
+
+
 class _Evaluation(Extension):
     """The state of one evaluation. It is also what `params` means inside an expression."""
 
@@ -100,6 +106,7 @@ class _Evaluation(Extension):
         self.scope = scope
         self.context = context
         self.done: dict[str, Evaluated] = {}
+        self.room = Room(scope.where, context.chars_max, context.budget)
 
     def reach(self, name: str) -> None:
         """Evaluate one parameter, and before it whatever it needs."""
@@ -120,14 +127,15 @@ class _Evaluation(Extension):
 
     def _visit(self, name: str) -> _Visit:
         try:
+            self.context.budget.work(PARAM_VISITS)
             found = list(dict.fromkeys(self._references(self.own[name])))
         except SelError as error:
-            raise EvaluationFailed(name, error) from error
+            raise failed_of(name, error) from error
         return _Visit(name, found[::-1], {})
 
     def _references(self, definition: Definition) -> Iterator[str]:
         if definition.expression is not None:
-            program = self.context.sel.program(definition.expression)
+            program = self.context.sel.program(definition.expression, self.context.budget)
             yield from (name for name in program.names if name != PARAMS)
             yield from (key for key in program.keys if self.scope.waits_for(key, self.own))
         elif definition.type is ParamType.MAP:
@@ -135,7 +143,9 @@ class _Evaluation(Extension):
                 yield from self._references(inner)
         else:
             for text in _texts(definition):
-                yield from references(text)
+                if "$" in text:
+                    self.context.budget.work(REFERENCE_VISITS * text.count("$"))
+                    yield from references(text)
 
     def _advance(self, visit: _Visit) -> str | None:
         """Follow the references; stop at the first that has to be evaluated before."""
@@ -157,26 +167,31 @@ class _Evaluation(Extension):
         definition = self.own[visit.name]
         notes: list[str] = []
         host = seeded(f"{self.context.seed}/{visit.name}", self.context.now_ms, self)
-        value = self._value(visit.name, definition, (visit.inputs, host, notes))
-        validate(visit.name, definition, value, self.context.sel)
+        try:
+            given = _Given(visit.inputs, host, self.room.text(visit.name), notes)
+            value = self._value(visit.name, definition, given)
+            self.room.keep(visit.name, value)
+        except SelError as error:
+            raise failed_of(visit.name, error) from error
+        validate(visit.name, definition, value, self.context)
         return Evaluated(visit.name, definition, value, self.context.now_ms, tuple(notes))
 
-    def _value(
-        self, name: str, definition: Definition, given: tuple[Mapping[str, Value], Host, list[str]]
-    ) -> ParamValue:
-        inputs, host, notes = given
+    def _value(self, name: str, definition: Definition, given: _Given) -> ParamValue:
         if definition.expression is not None:
             try:
-                result = self.context.sel.evaluate(definition.expression, inputs, host)
+                result = self.context.sel.evaluate(
+                    definition.expression, given.inputs, given.host, budget=self.context.budget
+                )
             except SelError as error:
-                raise EvaluationFailed(name, error) from error
+                raise failed_of(name, error) from error
             made = coerced(name, definition.type, result.value)
             if made.note:
-                notes.append(made.note)
+                given.notes.append(made.note)
             return made.value
         if definition.type is ParamType.MAP:
+            self.context.budget.work(PARAM_VISITS * len(definition.value))
             return {key: self._value(f"{name}.{key}", inner, given) for key, inner in definition.value.items()}
-        return _literal_value(definition, inputs)
+        return _literal_value(definition, given.inputs, given.count)
 
     def get(self, name: str) -> Value:
         """`params.get(name)`: a parameter of the workflow."""
@@ -209,12 +224,12 @@ def _texts(definition: Definition) -> Iterator[str]:
             yield item
 
 
-def _literal_value(definition: Definition, inputs: Mapping[str, Value]) -> ParamValue:
+def _literal_value(definition: Definition, inputs: Mapping[str, Value], count: Count) -> ParamValue:
     value, lookup = definition.value, inputs.__getitem__
     if definition.type is ParamType.STRING:
-        return interpolated(value, lookup)
+        return interpolated(value, lookup, count)
     if definition.type is ParamType.STRING_ARRAY:
-        return type(value)(interpolated(item, lookup) for item in value)
+        return type(value)(interpolated(item, lookup, count) for item in value)
     if definition.type is ParamType.STRING_MAP:
-        return {interpolated(key, lookup): interpolated(item, lookup) for key, item in value.items()}
+        return {interpolated(key, lookup, count): interpolated(item, lookup, count) for key, item in value.items()}
     return value

@@ -9,18 +9,26 @@ import msgspec
 from kapelle.processors.params.definitions import Definition, Definitions
 from kapelle.processors.params.errors import MergeRefused
 from kapelle.processors.params.evaluation import Evaluated
+from kapelle.processors.params.language import new_budget
 from kapelle.processors.params.merge import Stage, merged_one
 from kapelle.processors.params.names import RESERVED_NAMES
 from kapelle.processors.params.types import Mode, ParamType, ParamValue, Source
-from kapelle.processors.params.validators import validate
-from kapelle.processors.sel import BooleanArray, DoubleArray, LongArray, Sel, StringArray
+from kapelle.processors.params.validators import Means, validate
+from kapelle.processors.sel import BooleanArray, Budget, DoubleArray, LongArray, Sel, StringArray
 
 OUTPUT_LAYER = "output data"
 OUTPUT_STAGE = Stage(OUTPUT_LAYER, Source.OUTPUT_PARAMETER)
 
 
+class Validating(msgspec.Struct, frozen=True):
+    """What validators of output data are evaluated with."""
+
+    sel: Sel
+    budget: Budget = msgspec.field(default_factory=new_budget)
+
+
 def with_outputs(
-    params: Mapping[str, Evaluated], outputs: Definitions, *, sel: Sel, now_ms: int
+    params: Mapping[str, Evaluated], outputs: Definitions, *, means: Means, now_ms: int
 ) -> dict[str, Evaluated]:
     """The parameters after output data: each must exist and be MUTABLE; maps are merged, all else is replaced."""
     result = dict(params)
@@ -34,7 +42,7 @@ def with_outputs(
         if made is before:
             continue
         value = plain_value(made)
-        validate(name, made, value, sel)
+        validate(name, made, value, means)
         result[name] = Evaluated(name, made, value, now_ms)
     return result
 

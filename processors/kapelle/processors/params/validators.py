@@ -7,15 +7,25 @@ Other names are refused: a validator that nobody can check would be a promise th
 import re
 from collections.abc import Callable, Sized
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kapelle.processors.params.definitions import Definition
-from kapelle.processors.params.errors import BadDefinition, EvaluationFailed, ValidatorFailed
+from kapelle.processors.params.errors import BadDefinition, EvaluationFailed, ValidatorFailed, failed_of
 from kapelle.processors.params.types import ParamType, ParamValue
-from kapelle.processors.sel import Sel, SelError, TypeMismatch
+from kapelle.processors.sel import Budget, Sel, SelError, TypeMismatch
 
 NAMES: Final = ("value", "param")  # of the value, besides the parameter's own
 _ANNOTATION = re.compile(r"@(\w+)(?:\(\s*(-?\d{1,18}(?:\.\d{1,18})?)?\s*\))?")
+
+
+class Means(Protocol):
+    """The interpreter, and the budget that validators share with what else is evaluated."""
+
+    @property
+    def sel(self) -> Sel: ...
+
+    @property
+    def budget(self) -> Budget: ...
 
 
 def _size(value: Any) -> int:
@@ -37,15 +47,15 @@ ANNOTATIONS: Final[dict[str, Callable[[Any, Decimal], bool]]] = {
 }
 
 
-def validate(name: str, definition: Definition, value: ParamValue, sel: Sel) -> None:
+def validate(name: str, definition: Definition, value: ParamValue, means: Means) -> None:
     """Refuse a value that its validator refuses, those inside a map included."""
     if definition.type is ParamType.MAP and definition.is_literal:
         for key, inner in definition.value.items():
-            validate(f"{name}.{key}", inner, value[key], sel)
+            validate(f"{name}.{key}", inner, value[key], means)
     text = (definition.validator or "").strip()
     if not text:
         return
-    holds = _annotated(name, text, value) if text.startswith("@") else _expressed(name, text, value, sel)
+    holds = _annotated(name, text, value) if text.startswith("@") else _expressed(name, text, value, means)
     if not holds:
         raise ValidatorFailed(name, text, repr(value))
 
@@ -72,11 +82,11 @@ def _annotated(name: str, text: str, value: ParamValue) -> bool:
     return holds(value, bound)
 
 
-def _program_names(name: str, text: str, sel: Sel) -> tuple[str, ...]:
+def _program_names(name: str, text: str, sel: Sel, budget: Budget | None = None) -> tuple[str, ...]:
     try:
-        names = sel.names(text)
+        names = sel.program(text, budget).names
     except SelError as error:
-        raise EvaluationFailed(name, error) from error
+        raise failed_of(name, error) from error
     last = name.rpartition(".")[2]
     if unknown := [other for other in names if other not in (*NAMES, last)]:
         allowed = f"{', '.join(map(repr, NAMES))} and {last!r}"
@@ -84,12 +94,12 @@ def _program_names(name: str, text: str, sel: Sel) -> tuple[str, ...]:
     return names
 
 
-def _expressed(name: str, text: str, value: ParamValue, sel: Sel) -> bool:
-    names = _program_names(name, text, sel)
+def _expressed(name: str, text: str, value: ParamValue, means: Means) -> bool:
+    names = _program_names(name, text, means.sel, means.budget)
     try:
-        result = sel.evaluate(text, dict.fromkeys(names, value))
+        result = means.sel.evaluate(text, dict.fromkeys(names, value), budget=means.budget)
     except SelError as error:
-        raise EvaluationFailed(name, error) from error
+        raise failed_of(name, error) from error
     if result.type != "BOOLEAN":
         wrong = TypeMismatch(f"Expected BOOLEAN from the validator, but found {result.type}").located(text)
         raise EvaluationFailed(name, wrong)

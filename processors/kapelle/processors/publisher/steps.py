@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from kapelle.processors.effects import Effect, Emit, Send
+from kapelle.processors.effects import Effect, Emit, Send, SetAside
 from kapelle.processors.messages import Message
 from kapelle.processors.processor import Processor
 from kapelle.processors.publisher.sources import Number, Numbered, next_number, source_of
@@ -19,6 +19,8 @@ steps: Final = Processor(
 @steps.decides(c.StepChanged)
 def publish_step(message: Message[c.StepChanged], state: Numbered, _: int) -> Iterable[Effect]:
     event, statuses = message.value, message.value.statuses
+    if not statuses:
+        return (SetAside("Expected a StepChanged with a status, but it has none"),)
     workflow_id, instance_id = ids_of(message.key)
     # By position, in the order of the type: so many names take three times as long.
     change = c.StepStatusChange(

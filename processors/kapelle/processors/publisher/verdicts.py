@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kapelle.processors.effects import Effect, Emit
+from kapelle.processors.effects import Effect, Emit, SetAside
 from kapelle.processors.messages import Message
 from kapelle.processors.processor import Processor
 from kapelle.processors.publisher.sources import Number, Numbered, next_number, source_of
@@ -26,6 +26,9 @@ verdicts: Final = Processor(
 )
 
 
+_params: Final = msgspec.json.Decoder(dict[str, str | int]).decode
+
+
 class Judged(msgspec.Struct, frozen=True):
     """One signal as an event names it."""
 
@@ -37,7 +40,10 @@ class Judged(msgspec.Struct, frozen=True):
 @verdicts.decides(c.SignalAccepted)
 def publish_accepted(message: Message[c.SignalAccepted], state: Numbered, _: int) -> Iterator[Effect]:
     event = message.value
-    params = msgspec.json.decode(event.params)
+    try:
+        params = _params(event.params)
+    except msgspec.MsgspecError as error:
+        return iter((SetAside(f"Expected the parameters of a signal as strings and integers by name, but {error}"),))
     return _published(
         message,
         state,

@@ -107,6 +107,11 @@ def _properties_changed(event: c.PropertiesChanged, before: Current) -> Said:
     return Said(WorkflowChangeType.PROPERTIES_CHANGED, after)
 
 
+@workflows.reads(c.PropertiesChanged)
+def _read_properties(event: c.PropertiesChanged) -> None:
+    Properties.parse(event.properties)
+
+
 @_publishes(c.InstanceUnblocked)
 def _unblocked(event: c.InstanceUnblocked, before: Current) -> Said:
     return Said(WorkflowChangeType.INSTANCE_UNBLOCKED, before, instance_id=event.instance_id)

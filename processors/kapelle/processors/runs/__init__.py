@@ -1,6 +1,6 @@
 """The processor `runs`: instances and their steps, from first to last. The laws are in `states` and `execution`."""
 
-from kapelle.processors.runs import deciding, people  # noqa: F401  each registers what it decides
+from kapelle.processors.runs import deciding, documents, givenup, people  # noqa: F401  each registers what it decides
 from kapelle.processors.runs.processor import runs
 
 __all__ = ["runs"]

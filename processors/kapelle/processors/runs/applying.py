@@ -20,6 +20,7 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, StepStatus
 
 RUN_TIMEOUT = "run-timeout"
+CONTINUE = "continue"
 NOTHING = ProgressRow()
 
 
@@ -36,6 +37,11 @@ def due_of(step_id: str) -> str:
 def lease_of(step_id: str) -> str:
     """The name of the timer that takes a task from a silent worker."""
     return f"lease/{step_id}"
+
+
+def continue_of(step_id: str, row: StepRow) -> str:
+    """The name of the timer that goes on with a step that a full decision left over: another one for each attempt."""
+    return f"{CONTINUE}/{row.run_id}.{row.sequence}/{step_id}"
 
 
 def run_started(message: Message[c.RunStarted], state: Runs) -> None:
@@ -144,9 +150,9 @@ def _counted(progress: ProgressRow, before: StepRow | None, row: StepRow) -> Pro
 
 
 def _move_timers(state: Runs, key: str, before: StepRow | None, row: StepRow, *, step_id: str) -> None:
+    _move_due(state, key, before, row, step_id=step_id)
     for name, was, is_now in (
         (timeout_of, before.timeout_at_ms if before else None, row.timeout_at_ms),
-        (due_of, before.due_at_ms if before else None, row.due_at_ms),
         (lease_of, before.lease_at_ms if before else None, row.lease_at_ms),
     ):
         if is_now == was:
@@ -155,6 +161,22 @@ def _move_timers(state: Runs, key: str, before: StepRow | None, row: StepRow, *,
             state.timers.cancel(key, name(step_id))
         else:
             state.timers.set(key, name(step_id), is_now)
+
+
+def _move_due(state: Runs, key: str, before: StepRow | None, row: StepRow, *, step_id: str) -> None:
+    was, is_now = before.due_at_ms if before else None, row.due_at_ms
+    if was is None and is_now is None:
+        return
+    old = _name_of_due(step_id, before) if before is not None and was is not None else None
+    new = _name_of_due(step_id, row) if is_now is not None else None
+    if old is not None and old != new:
+        state.timers.cancel(key, old)
+    if new is not None and is_now is not None and (old != new or was != is_now):
+        state.timers.set(key, new, is_now)
+
+
+def _name_of_due(step_id: str, row: StepRow) -> str:
+    return continue_of(step_id, row) if row.status is StepStatus.CREATED else due_of(step_id)
 
 
 def _keep_params(state: Runs, at: tuple[str, str], event: c.StepChanged, status: StepStatus) -> None:

@@ -10,7 +10,7 @@ from kapelle.processors.params import BadNumber, duration_ms
 from kapelle.processors.params.durations import DURATION_MS_DEFAULT
 from kapelle.processors.params.stored import values_of
 from kapelle.processors.runs import restarts, signalling, tasks
-from kapelle.processors.runs.applying import RUN_TIMEOUT
+from kapelle.processors.runs.applying import CONTINUE, RUN_TIMEOUT
 from kapelle.processors.runs.attempts import attempt_of
 from kapelle.processors.runs.execution import Execution
 from kapelle.processors.runs.giving import take_back
@@ -99,15 +99,22 @@ def _timeout_ms(plan: Plan, params: str) -> int:
 
 @runs.decides(c.ContinueRun)
 def continue_run(message: Message[c.ContinueRun], state: Runs, now_ms: int) -> Effects:
-    """Go on with the steps that a full decision left over."""
+    """Go on with the steps that a full decision left over, without waiting for their timers."""
     run = state.runs.get((message.key,))
     if run is None or run.run_id != message.value.run_id or run.status in INSTANCE_TERMINAL:
         return NOTHING_DECIDED
     execution = Execution(Draft(runs, message.key, state), message.id, now_ms)
-    left = [(row.sequence, step_id) for (_, step_id), row in state.steps.prefix((message.key,)) if _is_left(row, run)]
-    execution.ready.extend(step_id for _, step_id in sorted(left))
-    execution.go_on()
+    _take_up(execution)
     return execution.draft.effects
+
+
+def _take_up(execution: Execution, first: str | None = None) -> None:
+    """Go on with all steps that were left over, in the order of their creation; with this one first of all."""
+    rows = execution.state.steps.prefix((execution.key,))
+    left = [(step_id != first, row.sequence, step_id) for (_, step_id), row in rows if _is_left(row, execution.run)]
+    execution.ready.extend(step_id for *_, step_id in sorted(left))
+    execution.in_parts()
+    execution.go_on()
 
 
 def _is_left(row: StepRow, run: RunRow) -> bool:
@@ -180,6 +187,9 @@ def timer_due(message: Message[TimerDue], state: Runs, now_ms: int) -> Effects:
     kind, _, step_id = message.value.name.partition("/")
     if kind == RUN_TIMEOUT:
         _run_timed_out(execution)
+        return execution.draft.effects
+    if kind == CONTINUE:
+        _take_up(execution, step_id.partition("/")[2])
         return execution.draft.effects
     row = state.steps.get((message.key, step_id))
     if row is None:

@@ -7,13 +7,16 @@
 2. An iteration of a loop is over when all its steps are. If an edge back was true it is repeated; else the edges that
    lead out count.
 3. A run is done when none of its steps is active. Nothing has to be looked for: what could be created has been.
-4. A decision ends after `CHANGES_MAX` changes: the steps left over are created, and a command to itself goes on.
+4. A decision ends after `CHANGES_MAX` changes, and work on expressions counts as changes: the steps left over are
+   created, and timers go on with them, in turns with other workflows. A run that has made `AT_ONCE_MAX` attempts pauses
+   between such decisions, so that a loop that never waits does not overload the readers of its events.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -22,7 +25,7 @@ from kapelle.processors.definitions import FailureMode
 from kapelle.processors.draft import Draft
 from kapelle.processors.params import ParamError
 from kapelle.processors.params.stored import values_json
-from kapelle.processors.routes import RUN_INTERNAL, SIGNAL_INTERNAL, WORKFLOW_INTERNAL
+from kapelle.processors.routes import SIGNAL_INTERNAL, WORKFLOW_INTERNAL
 from kapelle.processors.runs import giving, loops, signalling
 from kapelle.processors.runs.applying import NOTHING
 from kapelle.processors.runs.attempts import Attempt, attempt_of
@@ -37,6 +40,10 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, StepStatus
 
 CHANGES_MAX: Final = 250
+CONTINUED_MAX: Final = 100  # of a decision that goes round a loop, or goes on with what was left over
+AT_ONCE_MAX: Final = 5_000  # attempts
+PAUSE_MS: Final = 50  # so a loop of steps that take no time makes up to 2,000 changes a second
+VISITS_PER_CHANGE: Final = 1_000  # a decision that has spent what one attempt may spend begins no more steps
 NOOP, SLEEP = "NOOP", "SLEEP"
 DONE: Final = (StepStatus.RUNNING, StepStatus.FINISHING)
 NO_JOIN: Final = JoinRow(0, satisfied=False)
@@ -56,12 +63,24 @@ class Execution:
         self.state = draft.state
         self.now_ms = now_ms
         self.run: RunRow = row
-        self.plan: Plan = plan_of(row.digest, lambda: self._definition(row.digest))
-        self.expressions = Expressions(row, draft.state, self.plan, now_ms)
         self.skipped: frozenset[str] = frozenset()
         self.ready: deque[str] = deque()
         self.cause = cause  # the id of the message: tokens are made from it
+        self.changes_max = CHANGES_MAX
+        self.answered: tuple[str, int, int, str] | None = None  # the step, attempt and iteration, and which answer
         self._changes = 0
+
+    # Made when they are first asked for: a run that is given up ends without them.
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The definition, ready to be run."""
+        return plan_of(self.run.digest, lambda: self._definition(self.run.digest))
+
+    @cached_property
+    def expressions(self) -> Expressions:
+        """What evaluates the expressions of its steps."""
+        return Expressions(self.run, self.state, self.plan, self.now_ms)
 
     def _definition(self, digest: str) -> str:
         row = self.state.definitions.get((digest,))
@@ -74,17 +93,21 @@ class Execution:
     def go_on(self) -> None:
         """Create what is ready, and what becomes ready by that; end the run if nothing is active any more."""
         while self.ready:
-            if self._changes >= CHANGES_MAX:
+            if self._changes + self.expressions.spent // VISITS_PER_CHANGE >= self.changes_max:
                 self._leave_the_rest()
                 return
             self._create(self.ready.popleft())
         if (self.state.progress.get((self.key,)) or NOTHING).active == 0:
             self.end()
 
+    def in_parts(self) -> None:
+        """End this decision sooner: it goes round a loop, or goes on with what was left over, and others wait."""
+        self.changes_max = min(self.changes_max, CONTINUED_MAX)
+
     def end(self, status: InstanceStatus | None = None, reason: str = "") -> None:
         """The run is over."""
         of_run = status or run_status(self.state.progress.get((self.key,)) or NOTHING)
-        of_instance = instance_status(of_run, self.run, self.state, self.plan)
+        of_instance = instance_status(of_run, self.run, self.state, lambda: self.plan)
         run = self.run
         self.draft.emit(
             c.RunEnded(run.workflow_id, run.instance_id, run.run_id, of_instance, of_run, reason, self.now_ms)
@@ -93,11 +116,12 @@ class Execution:
         self.draft.send(WORKFLOW_INTERNAL, run.workflow_id, ended)
 
     def _leave_the_rest(self) -> None:
+        made = (self.state.progress.get((self.key,)) or NOTHING).sequence
+        due_at_ms = self.now_ms + (PAUSE_MS if made >= AT_ONCE_MAX else 0)
         for step_id in self.ready:
-            if self.row(step_id) is None:
-                self.change(self._first(step_id), (StepStatus.CREATED,))
+            if self.row(step_id) is None:  # else it was left over before, and still has its timer
+                self.change(self._first(step_id), (StepStatus.CREATED,), due_at_ms=due_at_ms)
         self.ready.clear()
-        self.draft.send(RUN_INTERNAL, self.key, c.ContinueRun(self.run.run_id))
 
     def _create(self, step_id: str) -> None:
         step, attempt = self.plan.steps[step_id], self._first(step_id)
@@ -301,10 +325,15 @@ class Execution:
                 statuses=statuses,
                 reason=reason[:REASON_CHARS_MAX],
                 retries=attempt.retries,
+                answer=self._answer(attempt),
                 at_ms=self.now_ms,
                 **more,
             )
         )
+
+    def _answer(self, attempt: Attempt) -> str | None:
+        is_answered = self.answered and self.answered[:3] == (attempt.step_id, attempt.attempt, attempt.iteration)
+        return self.answered[3] if self.answered and is_answered else None
 
     def emit(self, event: c.StepChanged | c.LoopEntered) -> None:
         """Decide on a change, of which a decision may hold only so many."""

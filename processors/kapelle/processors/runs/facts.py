@@ -1,6 +1,7 @@
 """What expressions may ask about a run: the instance, what started it, the steps that are complete, the step itself."""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -21,12 +22,17 @@ class FinishedSteps(Mapping[str, Mapping[str, Value]]):
         self._key = key
         self._state = state
         self._plan = plan
+        self._read: dict[str, tuple[str, Mapping[str, Value]]] = {}
 
     def __getitem__(self, step_id: str) -> Mapping[str, Value]:
         row = self._state.outputs.get((self._key, step_id))
         if row is None:
             raise KeyError(step_id)
-        return values_of(row.text)
+        text, values = self._read.get(step_id, ("", {}))
+        if text is not row.text:  # a loop may complete a step again
+            values = values_of(row.text)
+            self._read[step_id] = (row.text, values)
+        return values
 
     def __contains__(self, step_id: object) -> bool:
         return step_id in self._plan.steps and self._state.outputs.get((self._key, str(step_id))) is not None
@@ -44,17 +50,24 @@ class InstanceFacts(Extension):
     def __init__(self, run: RunRow) -> None:
         self.run = run
 
+    # Large texts are read once, however often an expression asks.
+
+    @cached_property
+    def _initiator(self) -> dict[str, Any]:
+        found: dict[str, Any] = msgspec.json.decode(self.run.initiator)
+        return found
+
     def call(self, function: str, args: tuple[SelValue, ...]) -> SelValue:
         """The functions that the engine answers."""
         match function, args:
             case "getFromInstance", (str(field),):
-                return known_of(self._instance(), field, "a field of the instance")
+                return known_of(self._instance, field, "a field of the instance")
             case "getFromSignal", (str(param),):
-                return known_of(self._signal(), param, "a parameter of the signal that started the instance")
+                return known_of(self._signal, param, "a parameter of the signal that started the instance")
             case "getFromSignal", (str(name), str(param)):
                 return known_of(self._joined(name), param, f"a parameter of the signal {name!r}")
             case "getFromSignalOrDefault", (str(param), default):
-                return self._signal().get(param, default)
+                return self._signal.get(param, default)
             case "getFromSignalOrDefault", (str(name), str(param), default):
                 return self._joined(name).get(param, default)
             case "getExecutionEnvironment", ():
@@ -62,8 +75,9 @@ class InstanceFacts(Extension):
             case _:
                 return self.missing(function, *args)
 
+    @cached_property
     def _instance(self) -> dict[str, SelValue]:
-        run, initiator = self.run, msgspec.json.decode(self.run.initiator)
+        run, initiator = self.run, self._initiator
         owner = msgspec.json.decode(run.run_properties).get("owner") or ""
         return {
             "INITIATOR_TIMEZONE": initiator.get("timezone") or "",
@@ -77,13 +91,14 @@ class InstanceFacts(Extension):
             "workflow_run_id": run.run_id,
         }
 
+    @cached_property
     def _signal(self) -> dict[str, SelValue]:
-        found: Any = msgspec.json.decode(self.run.initiator).get("params") or {}
+        found: Any = self._initiator.get("params") or {}
         return {name: one.get("value") if isinstance(one, dict) else one for name, one in found.items()}
 
     def _joined(self, name: str) -> dict[str, SelValue]:
         """The parameters of one of the signals that started the instance."""
-        found: dict[str, SelValue] = (msgspec.json.decode(self.run.initiator).get("signals") or {}).get(name) or {}
+        found: dict[str, SelValue] = (self._initiator.get("signals") or {}).get(name) or {}
         return found
 
 
@@ -96,6 +111,7 @@ class StepFacts(InstanceFacts):
         self._steps = steps
         self._attempt = attempt
         self._step = step.step
+        self._dependencies: dict[int, dict[str, SelValue]] = {}
         self._seed = attempt.seed(f"{run.workflow_id}/{run.instance_id}/{run.run_id}")
         self._ids = seeded(f"{self._seed}/ids", 0).new_id
 
@@ -130,7 +146,9 @@ class StepFacts(InstanceFacts):
             raise ExtensionFailed(f"Expected the step to have the signal of its dependency {index}, but it has not")
         if row.sequence == BYPASSED:
             raise ExtensionFailed(f"Expected the signal {row.name!r}, but the step goes on without it")
-        return known_of(msgspec.json.decode(row.params), param, f"a parameter of the signal {row.name!r}")
+        if index not in self._dependencies:
+            self._dependencies[index] = msgspec.json.decode(row.params)
+        return known_of(self._dependencies[index], param, f"a parameter of the signal {row.name!r}")
 
     def _of_step(self, step_id: str, param: str) -> SelValue:
         row = self._state.steps.get((f"{self.run.workflow_id}/{self.run.instance_id}", step_id))
@@ -141,6 +159,8 @@ class StepFacts(InstanceFacts):
         if step_id not in self._steps:
             raise ExtensionFailed(f"Expected step {step_id!r} to be complete, but it is not")
         found = self._steps[step_id]
+        if param in found:
+            return found[param].value
         return known_of({name: one.value for name, one in found.items()}, param, f"a parameter of step {step_id!r}")
 
 

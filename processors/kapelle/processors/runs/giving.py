@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from kapelle.processors.keys import task_key
 from kapelle.processors.params import BadNumber, Evaluated, duration_ms
 from kapelle.processors.params.durations import DURATION_MS_MAX
 from kapelle.processors.routes import CANCELLATIONS, TASKS
@@ -41,7 +42,11 @@ class Terms(msgspec.Struct, frozen=True):
 
 def terms_of(execution: Execution, step: StepPlan, attempt: Attempt, params: Params) -> Terms:
     """The terms on which an attempt is given out now."""
-    seed = f"{execution.cause}/{attempt.seed(f'{execution.key}/{execution.run.run_id}')}"
+    run = execution.run
+    # Coordinates are the same in every log that begins, the request and the moment of a run are not: so a worker of
+    # another deployment has no token that counts here.
+    origin = f"{run.request_id}/{run.started_at_ms}/{execution.cause}"
+    seed = f"{origin}/{attempt.seed(f'{execution.key}/{run.run_id}')}"
     token = sha256(seed.encode()).hexdigest()[:32]
     return Terms(token, lease_ms(params), timeout_at_ms(execution, step))
 
@@ -66,7 +71,7 @@ def give_out(execution: Execution, step: StepPlan, attempt: Attempt, terms: Term
         deadline_at_ms=terms.deadline_ms or run.timeout_at_ms,
         at_ms=execution.now_ms,
     )
-    execution.draft.send(TASKS, f"{execution.key}/{attempt.step_id}", task)
+    execution.draft.send(TASKS, task_key(execution.key, attempt.step_id), task)
 
 
 def take_back(execution: Execution, step_id: str, row: StepRow, action: Action, reason: str) -> None:
@@ -85,7 +90,7 @@ def take_back(execution: Execution, step_id: str, row: StepRow, action: Action, 
             reason=reason[:REASON_CHARS_MAX],
             at_ms=execution.now_ms,
         )
-        execution.draft.send(CANCELLATIONS, f"{execution.key}/{step_id}", cancelled)
+        execution.draft.send(CANCELLATIONS, task_key(execution.key, step_id), cancelled)
 
 
 def timeout_at_ms(execution: Execution, step: StepPlan) -> int | None:

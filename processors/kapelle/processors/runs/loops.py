@@ -57,6 +57,7 @@ def _enter(execution: Execution, header: str) -> None:
     pending = {one: plan.pending[one] for one in inside}
     execution.emit(c.LoopEntered(execution.run.run_id, header, steps, iterations, pending, execution.now_ms))
     execution.ready.append(header)
+    execution.in_parts()
 
 
 def _leave(execution: Execution, header: str, row: LoopRow) -> None:

@@ -10,20 +10,22 @@ from kapelle.processors.params import (
     Context,
     Definitions,
     Evaluated,
-    EvaluationFailed,
     ParamError,
     StepScope,
     UnknownReference,
     definitions_of,
     evaluate,
+    failed_of,
+    new_budget,
 )
+from kapelle.processors.params.nesting import NESTED_JSON_MAX, nests_too_deep
 from kapelle.processors.params.scopes import Known, Own
 from kapelle.processors.params.stored import Value, restored, values_json, values_of
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.facts import FinishedSteps, StepFacts
 from kapelle.processors.runs.plan import Edge, Plan, StepPlan
 from kapelle.processors.runs.tables import RunRow, Runs
-from kapelle.processors.sel import Extension, SelError, seeded
+from kapelle.processors.sel import Budget, Extension, SelError, seeded
 from kapelle.processors.sel import Value as SelValue
 
 # An event holds the conditions and the reason beside them, and a record a million bytes.
@@ -49,7 +51,11 @@ class ParamsTooHeavy(ParamError):
 
 
 class Expressions:
-    """Evaluates what the definition says, in the light of one run."""
+    """Evaluates what the definition says, in the light of one run.
+
+    Every attempt at a step has a budget of its own, so that no step fails because of what others have spent. `spent` is
+    what all of them have spent in this decision: it tells when to leave the rest to another one.
+    """
 
     def __init__(self, run: RunRow, state: Runs, plan: Plan, now_ms: int) -> None:
         self._run = run
@@ -60,6 +66,21 @@ class Expressions:
         self._step_run_params: dict[str, Any] = (
             {} if run.step_run_params == "{}" else msgspec.json.decode(run.step_run_params)
         )
+        self._spent_before = 0
+        self._budget_of: tuple[str, Budget] = ("", new_budget())
+
+    @property
+    def spent(self) -> int:
+        """The visits of all evaluations of this decision so far."""
+        return self._spent_before + self._budget_of[1].spent
+
+    def budget(self, attempt: Attempt) -> Budget:
+        """What an attempt may spend on its parameters, conditions and signals in this decision."""
+        seed = self._seed(attempt)
+        if self._budget_of[0] != seed:
+            self._spent_before = self.spent
+            self._budget_of = (seed, new_budget())
+        return self._budget_of[1]
 
     def lookup(self, name: str) -> SelValue:
         """A parameter of the workflow, for counts and durations. `KeyError` if there is none."""
@@ -76,8 +97,7 @@ class Expressions:
         if not definitions:
             return {}
         facts = self._facts(step, attempt)
-        context = Context(SEL, self._now_ms, self._seed(attempt), facts)
-        return evaluate(definitions, self._scope(step, facts), context)
+        return evaluate(definitions, self._scope(step, facts), self._context(attempt, facts))
 
     def values(
         self, definitions: Definitions, step: StepPlan, attempt: Attempt, params: Mapping[str, Evaluated]
@@ -86,7 +106,7 @@ class Expressions:
         facts = self._facts(step, attempt)
         known = {**self.workflow, **{name: Value(one.value) for name, one in params.items()}}
         scope = StepScope(step.step.id, known, self._steps, facts)
-        return evaluate(definitions, scope, Context(SEL, self._now_ms, self._seed(attempt), facts))
+        return evaluate(definitions, scope, self._context(attempt, facts))
 
     def restored(self, step: StepPlan, text: str) -> dict[str, Evaluated]:
         """The parameters of an attempt that were evaluated before."""
@@ -97,26 +117,21 @@ class Expressions:
         if edge.condition is None:
             return True
         facts = self._facts(step, attempt)
-        scope = self._scope(step, facts)
-        name = f"{step.step.id} -> {edge.to}"
+        found = _Found(f"{step.step.id} -> {edge.to}", self._scope(step, facts), params)
+        budget = self.budget(attempt)
         try:
-            program = SEL.program(edge.condition)
-            inputs = {ref: self._found(name, ref, scope, params) for ref in program.names if ref != "params"}
+            program = SEL.program(edge.condition, budget)
+            inputs = {ref: found[ref] for ref in program.names if ref != "params"}
             host = seeded(f"{self._seed(attempt)}/{edge.to}", self._now_ms, _WithParams(self, facts))
-            value = program.value(inputs, host)
+            value = program.value(inputs, host, budget)
         except SelError as error:
-            raise EvaluationFailed(name, error) from error
+            raise failed_of(found.name, error) from error
         if not isinstance(value, bool):
             raise NotBoolean(edge.condition, type(value).__name__)
         return value
 
-    def _found(self, name: str, reference: str, scope: StepScope, params: Mapping[str, Evaluated]) -> SelValue:
-        found = scope.find(reference, {one: p.definition for one, p in params.items()}, params)
-        if isinstance(found, Own) and found.name in params:
-            return params[found.name].value
-        if isinstance(found, Known):
-            return found.value
-        raise UnknownReference(name, reference, scope.where)
+    def _context(self, attempt: Attempt, facts: StepFacts) -> Context:
+        return Context(SEL, self._now_ms, self._seed(attempt), facts, budget=self.budget(attempt))
 
     def _facts(self, step: StepPlan, attempt: Attempt) -> StepFacts:
         return StepFacts(self._run, self._state, self._steps, attempt, step)
@@ -142,9 +157,29 @@ def parsed_object(text: str) -> dict[str, Any]:
         found = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise ParamError(f"Expected parameters as JSON, but {error}") from None
+    if nests_too_deep(text, found):
+        raise ParamError(f"Expected parameters as JSON that nests at most {NESTED_JSON_MAX} deep, but it nests deeper")
     if not isinstance(found, dict):
         raise ParamError("Expected parameters as a JSON object by name, but found something else")
     return found
+
+
+class _Found:
+    """What the names in a condition mean."""
+
+    def __init__(self, name: str, scope: StepScope, params: Mapping[str, Evaluated]) -> None:
+        self.name = name
+        self._scope = scope
+        self._params = params
+        self._own = {one: param.definition for one, param in params.items()}
+
+    def __getitem__(self, reference: str) -> SelValue:
+        found = self._scope.find(reference, self._own, self._params)
+        if isinstance(found, Own) and found.name in self._params:
+            return self._params[found.name].value
+        if isinstance(found, Known):
+            return found.value
+        raise UnknownReference(self.name, reference, self._scope.where)
 
 
 class _WithParams(Extension):

@@ -40,5 +40,6 @@ APPLY: Final[dict[type[Any], Any]] = {
     c.CommandSettled: applying.told_only,
     c.CommandRefused: applying.told_only,
 }
+runs.in_background(applying.CONTINUE)
 for _contract, _apply in APPLY.items():
     runs.applies(_contract)(_apply)

@@ -1,5 +1,7 @@
 """What the states of its steps make of a run, and what all its runs make of an instance."""
 
+from collections.abc import Callable
+
 from kapelle.processors.runs.plan import Plan
 from kapelle.processors.runs.states import FAILED
 from kapelle.processors.runs.tables import ProgressRow, RunRow, Runs
@@ -15,7 +17,7 @@ def run_status(progress: ProgressRow) -> InstanceStatus:
     return InstanceStatus.STOPPED if progress.stopped else InstanceStatus.SUCCEEDED
 
 
-def instance_status(of_run: InstanceStatus, run: RunRow, state: Runs, plan: Plan) -> InstanceStatus:
+def instance_status(of_run: InstanceStatus, run: RunRow, state: Runs, plan: Callable[[], Plan]) -> InstanceStatus:
     """The state of the instance: that of its run, unless a restart succeeded and left other steps as they were."""
     if run.restart is None or of_run is not InstanceStatus.SUCCEEDED:
         return of_run
@@ -27,6 +29,6 @@ def instance_status(of_run: InstanceStatus, run: RunRow, state: Runs, plan: Plan
         return InstanceStatus.TIMED_OUT
     if StepStatus.STOPPED in found:
         return InstanceStatus.STOPPED
-    if len(found) < len(plan.steps):
+    if len(found) < len(plan().steps):
         return run.baseline or of_run
     return InstanceStatus.SUCCEEDED

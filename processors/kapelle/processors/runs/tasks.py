@@ -18,7 +18,8 @@ accepted exactly once, and a worker that was thought dead cannot speak for the a
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kapelle.processors.params import SEL, ParamError, definitions_of, with_outputs
+from kapelle.processors.params import SEL, ParamError, Validating, definitions_of, with_outputs
+from kapelle.processors.runs.answers import answer_of
 from kapelle.processors.runs.attempts import Attempt, attempt_of
 from kapelle.processors.runs.execution import Execution
 from kapelle.processors.runs.giving import lease_ms
@@ -62,6 +63,8 @@ def take(execution: Execution, report: c.ReportTask, row: StepRow) -> None:
     """Go on with a step as its worker says."""
     step = execution.plan.steps[report.step_id]
     _keep_log(execution, report, row)
+    if (answer := answer_of(report)) is not None:
+        execution.answered = (report.step_id, row.attempt, row.iteration, answer)
     TAKEN[report.report](execution, report, step, row)
 
 
@@ -116,7 +119,8 @@ def _succeeded(execution: Execution, report: c.ReportTask, step: StepPlan, row: 
         params = execution.expressions.restored(step, known.text) if known else {}
         if report.outputs is not None:
             outputs = definitions_of(parsed_object(report.outputs))
-            params = with_outputs(params, outputs, sel=SEL, now_ms=execution.now_ms)
+            means = Validating(SEL, execution.expressions.budget(attempt))
+            params = with_outputs(params, outputs, means=means, now_ms=execution.now_ms)
             checked_json(report.step_id, params)
     except ParamError as error:
         reason = f"Expected output data that fits the step's parameters: {error}"

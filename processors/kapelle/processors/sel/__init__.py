@@ -14,7 +14,7 @@ from kapelle.processors.sel.errors import (
     TypeMismatch,
     Unsupported,
 )
-from kapelle.processors.sel.limits import DEFAULT_LIMITS, Extension, Host, Limits, Value
+from kapelle.processors.sel.limits import DEFAULT_LIMITS, Budget, Extension, Host, Limits, Value
 from kapelle.processors.sel.program import Program, Result, Sel
 from kapelle.processors.sel.seeded import seeded
 from kapelle.processors.sel.values import BooleanArray, DoubleArray, LongArray, StringArray
@@ -23,6 +23,7 @@ __all__ = [
     "DEFAULT_LIMITS",
     "BadValue",
     "BooleanArray",
+    "Budget",
     "DoubleArray",
     "Extension",
     "ExtensionFailed",

@@ -126,7 +126,7 @@ class ExtensionFailed(SelError):
 
 
 class LimitExceeded(SelError):
-    """A budget ran out. `limit` is the field of `Limits`, `allowed` its value."""
+    """A budget ran out. `limit` is the field of `Limits`, or of the `Budget` of a decision; `allowed` is its value."""
 
     def __init__(self, limit: str, allowed: int, *, span: Span | None = None) -> None:
         super().__init__(f"Expected {LIMITS_IN_WORDS[limit]} to stay within {allowed:,}, but it needs more", span=span)
@@ -141,6 +141,8 @@ LIMITS_IN_WORDS = {
     "array_length": "the length of an array",
     "visits": "the work of the evaluation (tree visits)",
     "memory_bytes": "the memory of the evaluation (bytes)",
+    "decision_visits": "the work of all evaluations of this decision (tree visits)",
+    "decision_bytes": "the memory of all evaluations of this decision (bytes)",
 }
 
 

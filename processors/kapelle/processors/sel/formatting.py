@@ -9,6 +9,7 @@ from kapelle.processors.sel.values import kind_of, text_of
 
 WIDTH_MAX = 1000
 SPECIFIERS_MAX = 1000
+CONVERSION_COST = 5  # visits
 FLAGS = {"s": "-", "b": "-", "d": "-+ 0,(", "x": "-#0", "o": "-#0", "f": "-+ 0,(", "e": "-+ 0(", "g": "-+ 0,("}
 _SPECIFIER = re.compile(r"%(?:(\d{1,3})\$)?([-#+ 0,(]*)(\d{1,5})?(?:\.(\d{1,5}))?([a-zA-Z%])")
 
@@ -26,6 +27,7 @@ def formatted(frame: Frame, template: str, args: list[Value]) -> str:
         count += 1
         if count > SPECIFIERS_MAX:
             raise BadValue(f"Expected at most {SPECIFIERS_MAX} conversions in a format")
+        frame.work(CONVERSION_COST)
         _append(frame, out, template[at:sign])
         if found[5] in "n%":
             _append(frame, out, "\n" if found[5] == "n" else "%")

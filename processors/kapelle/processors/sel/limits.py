@@ -1,8 +1,8 @@
-"""The budgets of one evaluation, and the frame that spends them.
+"""The budgets of one evaluation and of one decision, and the frame that spends them.
 
 All limits count things that the same expression does the same number of times everywhere, so that a replay stops where
 the first run stopped. There is no clock among them: `visits` stands for time. One visit is about one node of the tree,
-or sixteen characters that a member scans.
+or sixteen characters that a member scans: 0.2 to 0.5 microseconds.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,6 +33,40 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 DEFAULT_LIMITS = Limits()
+
+
+class Budget(msgspec.Struct, gc=False):
+    """What all evaluations of one decision may use together, and what they have used.
+
+    An evaluation has its own limits besides. What it spends is spent, whether it succeeds or fails.
+    """
+
+    visits_max: int
+    bytes_max: int
+    spent: int = 0
+    made_bytes: int = 0
+    compiled: set[str] = msgspec.field(default_factory=set)
+
+    def work(self, visits: int) -> None:
+        """Spend time."""
+        self.spent += visits
+        if self.spent > self.visits_max:
+            raise LimitExceeded("decision_visits", self.visits_max)
+
+    def scan(self, chars: int) -> None:
+        """Spend the time of reading that many characters."""
+        self.work(chars // CHARS_PER_VISIT + 1)
+
+    def compile(self, text: str, visits: int) -> None:
+        """Spend the time of compiling a text, the first time that it is asked for."""
+        if text not in self.compiled:
+            self.compiled.add(text)
+            self.work(visits)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether nothing more can be evaluated."""
+        return self.spent >= self.visits_max or self.made_bytes >= self.bytes_max
 
 
 class Extension:

@@ -197,6 +197,7 @@ def element(frame: Frame, target: Value, index: Value) -> Value:
     if getter is not None:
         if index.__class__ is not str:
             raise TypeMismatch(f"Expected STRING as the key of params, but found {kind_of(index)}")
+        frame.scan(len(index))
         return getter(frame, index)
     hint = "a map is read by get(key)" if target.__class__ is dict else ""
     raise TypeMismatch(f"Expected an array before '[', but found {kind_of(target)}", hint=hint)

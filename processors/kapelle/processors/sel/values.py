@@ -138,6 +138,8 @@ def text_of(frame: Frame, value: Value, depth: int = 0) -> str:
     if value.__class__ is Cell:
         return text_of(frame, value.value, depth)
     if value.__class__ is dict:
+        frame.work(len(value))
+        frame.text(sum(map(len, value)))
         parts = [f"{key}={_counted(frame, item, depth)}" for key, item in value.items()]
         return f"{{{', '.join(parts)}}}"
     if isinstance(value, Array):
@@ -177,6 +179,7 @@ def box(frame: Frame, value: Value, depth: int = 0) -> Value:
         raise LimitExceeded("stack_depth", VALUE_DEPTH_MAX)
     if isinstance(value, dict):
         frame.spend(32 + 64 * len(value))
+        frame.work(len(value))
         return {str(key): box(frame, item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return _box_list(frame, value)
@@ -190,8 +193,10 @@ def box(frame: Frame, value: Value, depth: int = 0) -> Value:
 
 def _box_list(frame: Frame, items: list[Value] | tuple[Value, ...]) -> Array:
     frame.spend(32 + 8 * len(items))
+    frame.work(len(items) // 16)
     if isinstance(items, Array):
         return items.__class__(items)
+    frame.work(len(items))
     boxed = [box(frame, item, VALUE_DEPTH_MAX) for item in items]
     kinds = {item.__class__ for item in boxed if item is not None}
     if kinds == {int, float}:
@@ -216,8 +221,10 @@ def result_of(frame: Frame, value: Value, depth: int = 0) -> Value:
         raise LimitExceeded("stack_depth", VALUE_DEPTH_MAX)
     if cls is dict:
         frame.spend(32 + 64 * len(value))
+        frame.work(len(value))
         return {key: result_of(frame, item, depth + 1) for key, item in value.items()}
     if isinstance(value, Array):
+        frame.work(len(value) // 16)
         if None in value:
             raise InvalidResult(
                 f"Expected every element to be set, but element {value.index(None)} is null", type_name=value.kind
@@ -257,7 +264,24 @@ def json_size(value: Value) -> int:
     return 26
 
 
+# Their elements need no form of their own, so the whole array is written at once.
+WRITTEN_AS_THEY_ARE = frozenset({StringArray, LongArray, BooleanArray})
 _encode: Callable[[Value], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def json_least(value: Value) -> int:
+    """At most the length of the value's JSON, counted without making it: strings without their escapes."""
+    if isinstance(value, str):
+        return len(value) + 2
+    if isinstance(value, dict):
+        return 1 + sum(len(str(key)) + 4 + json_least(item) for key, item in value.items())
+    if isinstance(value, StringArray):
+        return 1 + 3 * len(value) + sum(map(len, filter(None, value)))
+    if isinstance(value, Array):
+        return 1 + 2 * len(value)
+    if isinstance(value, list | tuple):
+        return 1 + sum(json_least(item) + 1 for item in value)
+    return 1
 
 
 def json_text(value: Value) -> str:
@@ -267,6 +291,8 @@ def json_text(value: Value) -> str:
         return double_text(value) if math.isfinite(value) else f'"{double_text(value)}"'
     if isinstance(value, dict):
         return "{" + ",".join(f"{_encode(str(k))}:{json_text(v)}" for k, v in value.items()) + "}"
+    if cls in WRITTEN_AS_THEY_ARE:
+        return _encode(value)
     if isinstance(value, list | tuple):
         return "[" + ",".join(json_text(item) for item in value) + "]"
     if cls in SCALARS or value is None:

@@ -10,7 +10,6 @@ from kapelle.processors.messages import Message
 from kapelle.processors.signals.matching import Entry, Scalar, text_of
 from kapelle.processors.signals.processor import signals
 from kapelle.processors.signals.tables import (
-    ClockRow,
     Crowd,
     Entered,
     NameRow,
@@ -20,7 +19,7 @@ from kapelle.processors.signals.tables import (
     SubscriptionRow,
     UsedRow,
 )
-from kapelle.processors.signals.windows import CLOCK, accepted, bucket_of, kept
+from kapelle.processors.signals.windows import CLOCK, accepted, kept, moved
 from kapelle.schemas import contracts as c
 
 ENTERED = Entered()
@@ -44,27 +43,26 @@ def step_subscription(workflow_id: str, instance_id: int, step_id: str, index: i
 @signals.applies(c.SignalAccepted)
 def signal_accepted(message: Message[c.SignalAccepted], state: Signals) -> None:
     event = message.value
-    bucket = _move_clock(state, event.happened_at_ms)
+    generation = _move_clock(state, event.happened_at_ms)
     name = state.names.get((event.name,)) or NEW
-    state.names.put((event.name,), accepted(name, bucket, event.sequence, event.happened_at_ms))
+    state.names.put((event.name,), accepted(name, generation, event.sequence, event.said_at_ms))
     row = SignalRow(event.signal_id, event.params, event.happened_at_ms)
     state.signals.put((event.name, event.sequence), row)
     params: Mapping[str, Scalar] = params_decoder.decode(event.params)
     for param, value in params.items():
         state.by_param.put((event.name, param, text_of(value), event.sequence), ENTERED)
-    state.seen.put((bucket, event.name, event.signal_id), SeenRow(event.sequence))
+    state.seen.put((generation, event.name, event.signal_id), SeenRow(event.sequence))
 
 
 def _move_clock(state: Signals, at_ms: int) -> int:
-    """Move time to when a signal happened, unless it has come further; tells the bucket that it has come to."""
+    """Move time to when a signal happened, unless it has come further; tells the generation that this is."""
     clock = state.clock.get((CLOCK,))
-    if clock is not None and at_ms <= clock.at_ms:
-        return bucket_of(clock.at_ms)
-    bucket = bucket_of(at_ms)
-    state.clock.put((CLOCK,), ClockRow(at_ms))
-    if clock is None or bucket > bucket_of(clock.at_ms):
-        state.seen.drop_before(kept(bucket).start)
-    return bucket
+    now = moved(clock, at_ms)
+    if now is not clock:
+        state.clock.put((CLOCK,), now)
+        if clock is not None and now.generation > clock.generation:
+            state.seen.drop_before(kept(now.generation).start)
+    return now.generation
 
 
 @signals.applies(c.TriggerSubscribed)

@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from kapelle.processors.moments import TIME_MS_MAX, TIME_MS_MIN
 from kapelle.schemas import contracts as c
 
 NAME_CHARS_MAX: Final = 256
@@ -54,4 +55,6 @@ def unfit(said: c.AnnounceSignal) -> str | None:
     for value in params.values():
         if isinstance(value, int) and not LONG_MIN <= value <= LONG_MAX:
             return "Expected integers of 64 bits as parameters of a signal, but found a larger one"
+    if said.happened_at_ms is not None and not TIME_MS_MIN <= said.happened_at_ms <= TIME_MS_MAX:
+        return f"Expected a signal to happen in the years 1 to 9999, but found {said.happened_at_ms} ms"
     return too_large(said)

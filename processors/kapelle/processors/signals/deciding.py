@@ -2,7 +2,8 @@
 
 0. What is no signal, or a too large one, is set aside.
 1. An id that is known under its name is a repetition: it is recorded, and nothing happens.
-2. What happened too long before others of its name is too late: it is recorded, and nothing happens.
+2. What gives a time at which signals of its name happened whose ids are forgotten is too late: it is recorded, and
+   nothing happens.
 3. All else is accepted, gets the next number of its name, and is offered to each subscription that it matches, once.
 4. A subscription hears of signals that are accepted after it was made; a step that waits takes one of the past.
 5. A decision makes `OFFERS_MAX` offers and looks at `LOOKS_MAX` rows; a command to itself goes on with the rest.
@@ -20,7 +21,7 @@ from kapelle.processors.signals.finding import Cursor, Found, Past, Span, bounde
 from kapelle.processors.signals.matching import Entry, conditions_of, entries_of
 from kapelle.processors.signals.processor import signals
 from kapelle.processors.signals.tables import SignalRow, Signals, SubscriptionRow
-from kapelle.processors.signals.windows import CLOCK, bucket_of, floor_ms, kept
+from kapelle.processors.signals.windows import CLOCK, floor_ms, kept
 from kapelle.schemas import contracts as c
 
 OFFERS_MAX: Final = 500
@@ -34,16 +35,16 @@ def announce(message: Message[c.AnnounceSignal], state: Signals, now_ms: int) ->
     if (reason := unfit(said)) is not None:
         yield SetAside(reason)
         return
-    # Nothing happens in the future: a clock that is ahead must not make all others too late.
+    # Nothing happens in the future: a clock that is ahead must not move the time of all others.
     happened_ms = min(said.happened_at_ms if said.happened_at_ms is not None else now_ms, now_ms)
     clock = state.clock.get((CLOCK,))
-    bucket = bucket_of(max(happened_ms, clock.at_ms) if clock else happened_ms)
-    first = _known(said, state, bucket)
+    generation = clock.generation if clock else 0
+    first = _known(said, state, generation)
     if first is not None:
         yield Emit(c.SignalDuplicated(said.name, said.signal_id, first, said.source, now_ms))
         return
     name = state.names.get((said.name,)) or NEW
-    if name.sequence and happened_ms < (floor := floor_ms(name, bucket)):
+    if (floor := floor_ms(name, generation, said.happened_at_ms)) is not None:
         yield Emit(c.SignalTooLate(said.name, said.signal_id, happened_ms, floor, said.source, now_ms))
         return
     sequence = name.sequence + 1
@@ -60,6 +61,7 @@ def announce(message: Message[c.AnnounceSignal], state: Signals, now_ms: int) ->
             source=said.source,
             offered=tuple(at.subscription for at, _ in found),
             at_ms=now_ms,
+            said_at_ms=said.happened_at_ms,
         )
     )
     if found:
@@ -72,8 +74,8 @@ def _go_on(name: str, sequence: int, rest: Cursor | None) -> Iterator[Effect]:
         yield Send(SIGNAL_INTERNAL, name, c.ContinueMatching(sequence, rest.json(), None))
 
 
-def _known(said: c.AnnounceSignal, state: Signals, bucket: int) -> int | None:
-    for one in reversed(kept(bucket)):
+def _known(said: c.AnnounceSignal, state: Signals, generation: int) -> int | None:
+    for one in reversed(kept(generation)):
         row = state.seen.get((one, said.name, said.signal_id))
         if row is not None:
             return row.sequence

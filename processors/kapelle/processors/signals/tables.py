@@ -1,29 +1,27 @@
 """The tables of `signals`: what was announced, who wants to hear of what, and what is known to be a repetition.
 
-All keys but those of `seen` begin with the name of the signal. `seen` forgets by buckets of time.
+All keys but those of `seen` begin with the name of the signal. `seen` forgets by generations (windows.py).
 """
-
-from typing import Final
 
 import msgspec
 
 from kapelle.processors.tables import Tables, table
 
-NEVER_MS: Final = -(2**63)
+Ranges = tuple[tuple[int, int], ...]  # of times, in milliseconds: first and last, in order
 
 
 class NameRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A name: how many signals it has had, and the latest time of those that are known by their ids, and that are not.
+    """A name: how many signals it has had, and which times they gave, by when they were accepted.
 
-    They are told apart by the bucket in which they were accepted: `newest_ms` is of `bucket`, `before_ms` of the one
-    before it, `forgotten_ms` of all others.
+    `times` are those of signals of the generation, `before` those of the generation before it; they are known by their
+    ids. `forgotten` are those of all others.
     """
 
     sequence: int = 0
-    bucket: int = 0
-    newest_ms: int = NEVER_MS
-    before_ms: int = NEVER_MS
-    forgotten_ms: int = NEVER_MS
+    generation: int = 0
+    times: Ranges = ()
+    before: Ranges = ()
+    forgotten: Ranges = ()
 
 
 class UsedRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -75,9 +73,14 @@ class Crowd(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 class ClockRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """The latest time at which something happened, over all names of the partition: time as the signals tell it."""
+    """Time as the signals tell it: the latest at which something happened, over all names of the partition.
+
+    Ids are kept by the generation in which their signals were accepted; this one began with a signal of `began_ms`.
+    """
 
     at_ms: int
+    generation: int
+    began_ms: int
 
 
 class Signals(Tables):
@@ -87,7 +90,7 @@ class Signals(Tables):
     used = table("used", key=tuple[str], row=UsedRow)
     signals = table("signals", key=tuple[str, int], row=SignalRow)
     by_param = table("by_param", key=tuple[str, str, str, int], row=Entered)  # name, parameter, value, sequence
-    seen = table("seen", key=tuple[int, str, str], row=SeenRow, bucketed=True)  # bucket, name, id
+    seen = table("seen", key=tuple[int, str, str], row=SeenRow, bucketed=True)  # generation, name, id
     subscriptions = table("subscriptions", key=tuple[str, str], row=SubscriptionRow)
     index = table(
         "index", key=tuple[str, str, str, str, str], row=Entered

@@ -1,52 +1,99 @@
-"""For how long a signal is known again, and from when on it is too late to tell.
+"""For how long a signal is known again, and what can no longer be told from a repetition.
 
-Time is what the signals say: the latest of a partition moves it, and a wall clock never does, so a replay forgets what
-the first run forgot. Ids are kept in buckets by when their signal was accepted, as long as the window each: an id is
-looked up in the one of now and the one before, and what is older is forgotten at once for all names.
+Time is what the signals say, as far as it has come for the partition: the latest of them moves it, so a replay forgets
+what the first run forgot. Ids are kept by generation. A new generation begins with the first signal that happened a
+window after the present one began; ids of it and of the one before are known, and older ones are forgotten at once for
+all names. However far time jumps, that is one generation and not more: an id is known for a window after a jump.
 
-A signal is too late if it happened long before the latest of its own name, or no later than one of its name whose id is
-forgotten: it could be that one. It is refused, which is recorded, and never silent. So signals of one name, however
-old, are never too late because of another's.
+What is left of forgotten ids are the times that their announcements gave, as a few ranges for each name. An
+announcement that gives a time within them could be one of those: it is refused, which is recorded, and never silent.
+All else is new. So a signal is not too late because others are far ahead of it, be it that a clock was wrong or that it
+is one of a year of old signals.
+
+Why nothing is accepted twice: a repetition gives the same time as the first announcement. As long as the id is known
+that tells; afterwards its time is within the ranges, which only ever grow. One that gives no time is told by its id
+alone.
 """
 
+from itertools import pairwise
 from typing import Final
 
-from kapelle.processors.signals.tables import NEVER_MS, NameRow
+from kapelle.processors.signals.tables import ClockRow, NameRow, Ranges
 
 WINDOW_MS: Final = 7 * 24 * 60 * 60 * 1000
 BUCKET_MS: Final = WINDOW_MS  # shorter ones would forget sooner, and be more to look into for every signal
 KEPT: Final = 2
 CLOCK: Final = "clock"
+NEAR_MS: Final = 60 * 60 * 1000  # times that are no further apart are one range
+RANGES_MAX: Final = 8  # then the two that are nearest become one
 
 
-def bucket_of(at_ms: int) -> int:
-    """The bucket of a time."""
-    return at_ms // BUCKET_MS
+def moved(clock: ClockRow | None, happened_at_ms: int) -> ClockRow:
+    """The time of a partition after a signal was accepted."""
+    if clock is None:
+        return ClockRow(happened_at_ms, 0, happened_at_ms)
+    if happened_at_ms <= clock.at_ms:
+        return clock
+    if happened_at_ms >= clock.began_ms + BUCKET_MS:
+        return ClockRow(happened_at_ms, clock.generation + 1, happened_at_ms)
+    return ClockRow(happened_at_ms, clock.generation, clock.began_ms)
 
 
-def kept(bucket: int) -> range:
-    """The buckets that are known when time has come to this one."""
-    return range(bucket - KEPT + 1, bucket + 1)
+def kept(generation: int) -> range:
+    """The generations whose ids are known in this one."""
+    return range(generation - KEPT + 1, generation + 1)
 
 
-def aged(name: NameRow, bucket: int) -> NameRow:
-    """What is known of a name when time has come to a bucket."""
-    if bucket == name.bucket:
+def aged(name: NameRow, generation: int) -> NameRow:
+    """What is known of a name in a generation."""
+    if generation == name.generation:
         return name
-    before_ms, forgotten_ms = name.newest_ms, max(name.forgotten_ms, name.before_ms)
-    if bucket > name.bucket + 1:
-        before_ms, forgotten_ms = NEVER_MS, max(before_ms, forgotten_ms)
-    return NameRow(name.sequence, bucket, NEVER_MS, before_ms, forgotten_ms)
+    before, forgotten = name.times, merged(name.forgotten, name.before)
+    if generation > name.generation + 1:
+        before, forgotten = (), merged(forgotten, before)
+    return NameRow(name.sequence, generation, (), before, forgotten)
 
 
-def accepted(name: NameRow, bucket: int, sequence: int, happened_at_ms: int) -> NameRow:
-    """A name that has one more signal."""
-    now = aged(name, bucket)
-    return NameRow(sequence, bucket, max(now.newest_ms, happened_at_ms), now.before_ms, now.forgotten_ms)
+def accepted(name: NameRow, generation: int, sequence: int, said_at_ms: int | None) -> NameRow:
+    """A name that has one more signal, which gave this time."""
+    now = aged(name, generation)
+    times = now.times if said_at_ms is None else extended(now.times, said_at_ms)
+    return NameRow(sequence, generation, times, now.before, now.forgotten)
 
 
-def floor_ms(name: NameRow, bucket: int) -> int:
-    """What happened before this is too late for a name when time has come to a bucket."""
-    now = aged(name, bucket)
-    latest_ms = max(now.newest_ms, now.before_ms, now.forgotten_ms)
-    return max(now.forgotten_ms + 1, kept(bucket_of(latest_ms)).start * BUCKET_MS)
+def floor_ms(name: NameRow, generation: int, said_at_ms: int | None) -> int | None:
+    """The first time that is not too late, if this one is."""
+    if said_at_ms is None:
+        return None
+    for first_ms, last_ms in aged(name, generation).forgotten:
+        if first_ms <= said_at_ms <= last_ms:
+            return last_ms + 1
+    return None
+
+
+def extended(ranges: Ranges, at_ms: int) -> Ranges:
+    """Ranges that cover one more time."""
+    if ranges:
+        first_ms, last_ms = ranges[-1]
+        if first_ms <= at_ms <= last_ms:
+            return ranges
+        if last_ms < at_ms <= last_ms + NEAR_MS:  # as it nearly always is
+            return (*ranges[:-1], (first_ms, at_ms))
+    return merged(ranges, ((at_ms, at_ms),))
+
+
+def merged(some: Ranges, others: Ranges) -> Ranges:
+    """Ranges that cover both, in order. Where they are too many, they cover what is between the nearest as well."""
+    if not some or not others:
+        return some or others
+    found: list[tuple[int, int]] = []
+    for first_ms, last_ms in sorted((*some, *others)):
+        if found and first_ms <= found[-1][1] + NEAR_MS:
+            found[-1] = (found[-1][0], max(found[-1][1], last_ms))
+        else:
+            found.append((first_ms, last_ms))
+    while len(found) > RANGES_MAX:
+        gaps = [after[0] - before[1] for before, after in pairwise(found)]
+        at = gaps.index(min(gaps))
+        found[at : at + 2] = [(found[at][0], found[at + 1][1])]
+    return tuple(found)

@@ -8,11 +8,11 @@
    one of them cannot be evaluated nothing is started; that is recorded, and the signals are used up.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Final
 
-from kapelle.processors.effects import Effect, Emit, Send
+from kapelle.processors.effects import Effect, Emit, Send, SetAside
 from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.routes import SIGNAL_INTERNAL, TRIGGER_COMMANDS, WORKFLOW_INTERNAL
 from kapelle.processors.signals.matching import conditions_json
@@ -74,14 +74,34 @@ def _drop(key: str, generation: int, state: Triggers, now_ms: int) -> Iterator[E
         yield Send(TRIGGER_COMMANDS, key, c.DropKept(generation))
 
 
+Fire = Callable[[TriggerRow, Trigger, Joined, int], Iterator[Effect]]
+
+
 @triggers.decides(c.OfferSignal)
 def offer_signal(message: Message[c.OfferSignal], state: Triggers, now_ms: int) -> Iterator[Effect]:
     """Fire with a signal, or keep it."""
+    return _offered(message, state, now_ms, _fire)
+
+
+@triggers.gives_up(c.OfferSignal)
+def offer_given_up(message: Message[c.OfferSignal], reason: str, state: Triggers, now_ms: int) -> Iterator[Effect]:
+    """Evaluating took too long: nothing is started, and the signals are used up. All else is as it would be."""
+
+    def skip(row: TriggerRow, _: Trigger, joined: Joined, now_ms: int) -> Iterator[Effect]:
+        yield Emit(c.FiringSkipped(row.workflow_id, row.trigger_id, joined.value, joined.signals, reason, now_ms))
+
+    return _offered(message, state, now_ms, skip)
+
+
+def _offered(message: Message[c.OfferSignal], state: Triggers, now_ms: int, fire: Fire) -> Iterator[Effect]:
     key, offer = message.key, message.value
     row = state.triggers.get((key,))
     if row is None or not row.is_armed or row.generation != offer.generation:
         return  # it was disarmed while the offer was on its way
     trigger = trigger_of(row.definition)
+    if offer.name not in trigger.names:
+        yield SetAside(f"Expected a signal that the trigger takes, but found {offer.name!r:.80}")
+        return
     value = join_value(trigger, offer)
     if value is None:
         keys = ", ".join(trigger.names[offer.name].join_keys)
@@ -103,7 +123,7 @@ def offer_signal(message: Message[c.OfferSignal], state: Triggers, now_ms: int) 
     if older is None and len(found) == len(trigger.names):
         names = list(trigger.names)
         joined = Joined(value, tuple(found[name] for name in names), names.index(offer.name))
-        yield from _fire(row, trigger, joined, now_ms)
+        yield from fire(row, trigger, joined, now_ms)
     else:
         expires = None if trigger.expires_after_ms is None else now_ms + trigger.expires_after_ms
         yield Emit(c.SignalKept(offer.name, offer.signal_id, offer.sequence, offer.params, value, now_ms, expires))

@@ -76,15 +76,16 @@ def start_of(row: TriggerRow, trigger: Trigger, joined: Joined, now_ms: int) -> 
     facts = SignalFacts(used)
     identity = f"{row.workflow_id}/{row.trigger_id}/" + "/".join(f"{one.name}:{one.sequence}" for one in used)
     scope = WorkflowScope(row.workflow_id, facts)
+    context = Context(SEL, now_ms, identity, facts)
     try:
-        facts.own = evaluate(trigger.definitions(), scope, Context(SEL, now_ms, identity, facts))
+        facts.own = evaluate(trigger.definitions(), scope, context)
     except ParamError as error:
         raise NotStarted(str(error)) from error
-    if trigger.condition is not None and not _true(trigger.condition, scope, facts, (identity, now_ms)):
+    if trigger.condition is not None and not _true(trigger.condition, scope, facts, context):
         raise NotStarted(f"The condition {trigger.condition!r} is not true")
     dedup = identity
     if trigger.dedup_expr is not None:
-        value = _value(trigger.dedup_expr, scope, facts, (identity, now_ms))
+        value = _value(trigger.dedup_expr, scope, facts, context)
         if value is None:
             raise NotStarted(f"Expected {trigger.dedup_expr!r} to have a value, but it is null")
         dedup = str(value)
@@ -104,19 +105,19 @@ def start_of(row: TriggerRow, trigger: Trigger, joined: Joined, now_ms: int) -> 
     )
 
 
-def _true(text: str, scope: WorkflowScope, facts: SignalFacts, when: tuple[str, int]) -> bool:
-    value = _value(text, scope, facts, when)
+def _true(text: str, scope: WorkflowScope, facts: SignalFacts, context: Context) -> bool:
+    value = _value(text, scope, facts, context)
     if not isinstance(value, bool):
         raise NotStarted(f"Expected the condition {text!r} to be true or false, but it is {value!r}")
     return value
 
 
-def _value(text: str, scope: WorkflowScope, facts: SignalFacts, when: tuple[str, int]) -> Value:
-    identity, now_ms = when
+def _value(text: str, scope: WorkflowScope, facts: SignalFacts, context: Context) -> Value:
     try:
-        program = SEL.program(text)
+        program = SEL.program(text, context.budget)
         inputs = {name: _input(name, scope, facts) for name in program.names if name != "params"}
-        return program.value(inputs, seeded(f"{identity}/{text}", now_ms, facts))
+        host = seeded(f"{context.seed}/{text}", context.now_ms, facts)
+        return program.value(inputs, host, context.budget)
     except SelError as error:
         raise NotStarted(f"Expected {text!r} to have a value, but {error}") from error
 

@@ -3,6 +3,7 @@
 from kapelle.processors.workflows import (  # noqa: F401  each registers what it decides or applies
     applying,
     displacing,
+    documents,
     ends,
     properties,
     restarts,

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from kapelle.processors.params import Source
-from kapelle.processors.sel import Extension, ExtensionFailed, Value
+from kapelle.processors.sel import Budget, Extension, ExtensionFailed, Value
 
 # How an instance may be started, and at which stage its run parameters are then merged.
 STARTED_BY: Final[Mapping[str, Source]] = {
@@ -38,7 +38,7 @@ class Initiator(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The instance that is about to be."""
+    """The instance that is about to be. Starts of the same command are given one budget to share."""
 
     workflow_id: str
     instance_id: int
@@ -48,6 +48,7 @@ class Asked(msgspec.Struct, frozen=True):
     initiator: Initiator
     first_timezone: str = ""
     policy: str = "START_FRESH_NEW_RUN"
+    budget: Budget | None = None
 
     @property
     def name(self) -> str:

@@ -27,6 +27,7 @@ from kapelle.processors.params import (
     WorkflowScope,
     evaluate,
     merged,
+    new_budget,
     taken_over,
 )
 from kapelle.processors.params.stored import restored
@@ -103,7 +104,8 @@ def params_again(
 
 def _evaluated(params: Definitions, asked: Asked, now_ms: int) -> dict[str, Evaluated]:
     extension = StartExtension(asked)
-    context = Context(SEL, now_ms=now_ms, seed=asked.name, extension=extension)
+    budget = asked.budget or new_budget()
+    context = Context(SEL, now_ms=now_ms, seed=asked.name, extension=extension, budget=budget)
     return evaluate(params, WorkflowScope(asked.workflow_id, extension), context)
 
 

@@ -8,7 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from kapelle.processors.definitions import DefinitionRefused, Workflow, parse_tag
+from kapelle.processors.definitions.json_text import bounded_decimal
 from kapelle.processors.params import Definition, ParamError, check_run_params, definitions_of
+from kapelle.processors.params.nesting import NESTED_JSON_MAX, nests_too_deep
 from kapelle.processors.workflows.asking import STARTED_BY, Initiator
 from kapelle.processors.workflows.refusals import badly_defined, invalid
 from kapelle.schemas.contracts import Start
@@ -18,14 +20,27 @@ START_BYTES_MAX: Final = 950_000
 DEPTH_MAX: Final = 10
 INITIATORS_CACHED: Final = 256
 
-_decoder: Final = msgspec.json.Decoder(float_hook=Decimal)
+
+def _number(text: str) -> Decimal:
+    found = bounded_decimal(text)
+    if found is None:
+        raise OverflowError(text[:80])
+    return found
+
+
+_decoder: Final = msgspec.json.Decoder(float_hook=_number)
 
 
 def _decoded(what: str, text: str) -> Any:
     try:
-        return _decoder.decode(text)
+        found = _decoder.decode(text)
+    except OverflowError as error:
+        raise invalid(f"Expected {what} with numbers that a double can hold, but found {error}") from None
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError, ArithmeticError):
         raise invalid(f"Expected {what} as JSON, but found {text[:80]!r}") from None
+    if nests_too_deep(text, found):
+        raise invalid(f"Expected {what} as JSON that nests at most {NESTED_JSON_MAX} deep, but found deeper nesting")
+    return found
 
 
 def _object(what: str, text: str) -> dict[str, Any]:

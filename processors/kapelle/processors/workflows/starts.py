@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import Final
 
 from kapelle.processors.definitions import Properties, parse_workflow
-from kapelle.processors.params import ParamError
+from kapelle.processors.params import ParamError, new_budget
 from kapelle.processors.params.stored import values_json
 from kapelle.processors.workflows.arrivals import Arrival, arrive
 from kapelle.processors.workflows.asking import Asked, Initiator
@@ -45,6 +45,7 @@ class Batch:
         self.now_ms = now_ms
         self.next_id = counts_of(draft.state, draft.key).latest_instance_id + 1
         self.made: dict[str, Request] = {}
+        self.budget = new_budget()
 
     def arrivals(self) -> list[Arrival]:
         """What comes of each start, in their order. If one is wrong, all are refused, with what is wrong with each."""
@@ -100,6 +101,7 @@ class Batch:
             owner=properties.owner,
             author=self.command.author,
             initiator=initiator,
+            budget=self.budget,
         )
         params, failure = self._params(start, version, asked)
         self.made[start.request_id] = Request(self.next_id, 1)

@@ -72,10 +72,8 @@ def terminate_instances(command: c.TerminateInstances, draft: WorkflowDraft, now
         return
     _check_action(command.action)
     workflow_of(draft.state, draft.key)
-    upto = command.upto_instance_id
-    if upto is None:
-        upto = counts_of(draft.state, draft.key).latest_instance_id
-    found = _alive(draft, command.after_instance_id, upto)
+    upto = _upto(command, draft)
+    found = _alive(draft, max(command.after_instance_id, 0), upto)
     batch, is_last = found[:TERMINATED_MAX], len(found) <= TERMINATED_MAX
     wanted = Termination(command.request_id, command.author, command.action, command.reason)
     count = sum(_terminate(draft, run, wanted, now_ms=now_ms) for run in batch)
@@ -91,8 +89,16 @@ def terminate_instances(command: c.TerminateInstances, draft: WorkflowDraft, now
         draft.send(WORKFLOW_INTERNAL, draft.key, rest)
 
 
+def _upto(command: c.TerminateInstances | c.UnblockInstances, draft: WorkflowDraft) -> int:
+    """The last instance that a command is about: there is none after the latest, whatever number was given."""
+    latest = counts_of(draft.state, draft.key).latest_instance_id
+    return latest if command.upto_instance_id is None else min(command.upto_instance_id, latest)
+
+
 def _alive(draft: WorkflowDraft, after: int, upto: int) -> list[Run]:
     """The first runs of a batch and one more, queued or running, by instance."""
+    if after >= upto:
+        return []
     start, end = (draft.key, after + 1), (draft.key, upto + 1)
     queued = ((instance_id, run_id) for (_, instance_id, run_id), _row in draft.state.queue.range(start, end))
     running = ((instance_id, row.run_id) for (_, instance_id), row in draft.state.running.range(start, end))
@@ -118,9 +124,7 @@ def unblock_instances(command: c.UnblockInstances, draft: WorkflowDraft, now_ms:
     if not found:
         settle(command, draft, now_ms, reason="There is nothing to unblock")
     elif len(found) > UNBLOCKED_MAX:
-        latest = counts_of(draft.state, draft.key).latest_instance_id
-        upto = latest if command.upto_instance_id is None else command.upto_instance_id
-        rest = replace(command, after_instance_id=found[UNBLOCKED_MAX - 1], upto_instance_id=upto)
+        rest = replace(command, after_instance_id=found[UNBLOCKED_MAX - 1], upto_instance_id=_upto(command, draft))
         draft.send(WORKFLOW_INTERNAL, draft.key, rest)
     launch_queued(draft, now_ms)
 
@@ -135,8 +139,8 @@ def _failed(command: c.UnblockInstances, draft: WorkflowDraft) -> list[int]:
         is_blocking = draft.state.failed.get((draft.key, command.instance_id)) is not None
         return [command.instance_id] * is_blocking
     after = max(command.after_instance_id, workflow.first_instance_id - 1)
-    upto = command.upto_instance_id
-    if upto is None:
-        upto = counts_of(draft.state, draft.key).latest_instance_id
+    upto = _upto(command, draft)
+    if after >= upto:
+        return []
     rows = draft.state.failed.range((draft.key, after + 1), (draft.key, upto + 1))
     return [instance_id for (_, instance_id), _row in islice(rows, UNBLOCKED_MAX + 1)]

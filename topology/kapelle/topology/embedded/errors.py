@@ -8,13 +8,18 @@
     │   └── NotIdle             there is always something more to do, so waiting for the end of it is in vain
     ├── operator
     │   ├── DirectoryDiffers    the directory was made for another topology, or by a later release
-    │   └── LogDamaged          records are missing in the middle of the log: bring back a copy of the directory
+    │   ├── DirectoryTaken      the directory was moved, deleted or replaced while this process was using it
+    │   └── LogDamaged          acknowledged writes are missing: bring back a copy of the directory, or salvage the rest
+    │       ├── RecordsMissing  the same, found while reading: later records are there
+    │       └── LogReplaced     the log is not the one that the view was made from
     └── runtime
         └── Stopped             the runtime has stopped: what was not acknowledged may be published again
 
 A directory in use by another process is `StoreLocked`, a damaged one `StoreCorrupt`, a full disk `StoreFailed`
 (`kapelle.topology.tables`). A record beyond its limit is `RecordTooLarge` (`kapelle.schemas`), a key `KeyTooLarge`.
 """
+
+from pathlib import Path
 
 from kapelle.topology.errors import TopologyError
 from kapelle.topology.log import Place
@@ -69,6 +74,10 @@ class DirectoryDiffers(EmbeddedError):
 
 
 class LogDamaged(EmbeddedError):
+    """Acknowledged writes are missing. Bring back a copy of the whole directory, or salvage what is left."""
+
+
+class RecordsMissing(LogDamaged):
     """Records are missing although later ones are there."""
 
     def __init__(self, place: Place, offset: int, end: int) -> None:
@@ -76,6 +85,21 @@ class LogDamaged(EmbeddedError):
         self.place = place
         self.offset = offset
         self.end = end
+
+
+class LogReplaced(LogDamaged):
+    """The log is not the one that the view was made from. Bring that one back, or give up what it had."""
+
+
+class DirectoryTaken(EmbeddedError):
+    """The directory is not there any more, or it is another one. Stop, and find out who moved it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"Expected {path} to stay in place while it is in use, but it was moved, deleted or replaced. The last "
+            "write was not acknowledged; it went to the directory that was there before"
+        )
+        self.path = path
 
 
 class Stopped(EmbeddedError):

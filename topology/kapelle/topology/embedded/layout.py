@@ -3,6 +3,7 @@
     01 topic 00 partition offset          a chunk of records, under the offset of its last one
     02 processor 00 topic 00 partition    the next offset that the processor has not folded
     03                                    what the directory was made for
+    04 slot                               the number of a write, in turns (tables/writes.py)
 
 A chunk stands under its last offset, so that the first chunk at or after an offset is the one that holds it, and the
 last chunk of a place tells its end. What was trimmed needs no note: the first chunk that is left says where it begins.
@@ -85,6 +86,10 @@ class Chunks:
     def trim(self, batch: Batch, offset: int) -> None:
         """Put the removal of the chunks that end before this offset into a batch."""
         batch.delete_range(self._key(0), self._key(offset))
+
+    def cut(self, batch: Batch, offset: int) -> None:
+        """Put the removal of the chunks that end at this offset or after it into a batch."""
+        batch.delete_range(self._key(offset), self._end)
 
     def _key(self, offset: int) -> bytes:
         return self._prefix + offset.to_bytes(_OFFSET_BYTES, "big")

@@ -15,15 +15,20 @@ from enum import Enum
 from typing import Final
 
 from kapelle.topology.build import Topology
+from kapelle.topology.embedded.acknowledged import Noted
 from kapelle.topology.embedded.errors import UnknownPlace
 from kapelle.topology.embedded.inbox import Inbox, Parcel
 from kapelle.topology.embedded.layout import offset_key, offset_row, open_directory, stored_offset
 from kapelle.topology.embedded.partitions import LogRecord, Partition, Reader, partitions_of
-from kapelle.topology.log import Listener, Out, Place, Row, Run, Taken
+from kapelle.topology.log import Listener, Loss, Out, Place, Row, Run, Taken
 from kapelle.topology.tables import Batch, Store
+from kapelle.topology.tables.writes import write_row, writes_in
 
 TAKE_BYTES_MAX: Final = 16 * 1024 * 1024  # what one look at the log may bring into memory, give or take a chunk
 DRAIN_RECORDS: Final = 2_000
+
+# Called after each synced write and before anybody is told of it: its number, its time, the ends that have grown.
+Acknowledge = Callable[[int, int, Mapping[Place, int]], None]
 
 
 class Transaction(Enum):
@@ -58,6 +63,8 @@ class EmbeddedLog:
         self._grown: dict[Partition, None] = {}  # with something to write
         self._offsets: dict[bytes, int] = {}
         self._parcels: list[tuple[Parcel, dict[Place, int]]] = []  # taken, not yet written, with their first offsets
+        self._writes = writes_in(store).last
+        self.acknowledge: Acknowledge = lambda _writes, _at_ms, _ends: None
         self._in_doubt = False  # a write has failed, and may be there or not: only the next start can tell
         self._news = threading.Condition()
         self._ended = False
@@ -118,6 +125,14 @@ class EmbeddedLog:
 
     def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
         return {place: stored_offset(self._store, processor, place) for place in places}
+
+    def losses(self, processor: str, places: Sequence[Place]) -> Sequence[Loss]:  # noqa: ARG002
+        """None: records here are deleted after they were read, and a topic can't be replaced."""
+        return ()
+
+    def uncommitted(self, processor: str, places: Sequence[Place]) -> Sequence[Place]:  # noqa: ARG002
+        """None: where nothing is stored, all is there from the beginning."""
+        return ()
 
     def free(self, processor: str, places: Sequence[Place]) -> None:
         """Nothing: nobody else can have left anything open."""
@@ -237,9 +252,14 @@ class EmbeddedLog:
             batch.update({key: offset_row(offset) for key, offset in self._offsets.items()})
         now_ms = self._clock()
         counts = {p: p.stage(batch, now_ms, committed=committed) for p in self._grown}
-        self._in_doubt = True
+        self._writes += 1
+        batch.put(*write_row(self._writes))
         # What restoring writes can be done again; what is acknowledged or visible to others must stay.
-        self._store.write(batch, sync=self._sync and (sync or committed or bool(self._parcels)))
+        synced = self._sync and (sync or committed or bool(self._parcels))
+        self._in_doubt = True
+        self._store.write(batch, sync=synced)
+        if synced:
+            self.acknowledge(self._writes, now_ms, {p.place: p.end + count for p, count in counts.items()})
         self._in_doubt = False
         if committed:
             self._offsets = {}
@@ -269,6 +289,11 @@ class EmbeddedLog:
         with self._news:
             self._ended = True
             self._news.notify_all()
+
+    def noted(self) -> Noted:
+        """What is stored, as it is noted when a directory is opened: all of it is on the disk by then."""
+        ends = {place: partition.end for place, partition in self.partitions.items()}
+        return Noted(identity=self._about.identity, writes=self._writes, at_ms=self._clock(), ends=ends)
 
     def close(self) -> None:
         self._store.close()

@@ -8,7 +8,7 @@ from kapelle.processors.streams import Keep
 from kapelle.topology.build import Topology
 from kapelle.topology.embedded import chunks
 from kapelle.topology.embedded.chunks import Entry, is_gone
-from kapelle.topology.embedded.errors import LogDamaged
+from kapelle.topology.embedded.errors import RecordsMissing
 from kapelle.topology.embedded.layout import Chunks, topics
 from kapelle.topology.log import Headers, Place, Record
 from kapelle.topology.tables import Batch, Store
@@ -124,7 +124,7 @@ class Reader:
             if len(ahead) >= limit or size_bytes >= chunks.CHUNK_BYTES_MAX:
                 break
         if not ahead:
-            raise LogDamaged(self.partition.place, self.position, self.partition.end)
+            raise RecordsMissing(self.partition.place, self.position, self.partition.end)
         self._ahead = ahead
         self.position = max(self.position, self._ahead_at)  # what was there before may have been trimmed
         return size_bytes

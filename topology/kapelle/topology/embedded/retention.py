@@ -24,12 +24,12 @@ class Retention:
     def __init__(self, log: EmbeddedLog) -> None:
         self._log = log
         self._compaction = Compaction(log)
-        self._next_at_ms = 0
+        self._next_ms: int | None = None
 
-    def tick(self, now_ms: int) -> None:
-        """Trim, if it is time again."""
-        if now_ms >= self._next_at_ms:
-            self._next_at_ms = now_ms + EVERY_MS
+    def tick(self, now_ms: int, steady_ms: int) -> None:
+        """Trim, if it is time again: by the steady clock, so that a wall clock that goes back does not put it off."""
+        if self._next_ms is None or steady_ms >= self._next_ms:
+            self._next_ms = steady_ms + EVERY_MS
             self.trim(now_ms - WEEK_MS)
             self.compact()
 

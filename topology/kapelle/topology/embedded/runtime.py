@@ -25,17 +25,20 @@ from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec, RecordTooLarge
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.crash import Crash, never
+from kapelle.topology.embedded.acknowledged import Notes
 from kapelle.topology.embedded.errors import NotIdle, Running, Stopped, UnknownPlace
 from kapelle.topology.embedded.inbox import Inbox, InboxLimits, Parcel, Position, Receipt
 from kapelle.topology.embedded.log import EmbeddedLog
 from kapelle.topology.embedded.partitions import LogRecord
 from kapelle.topology.embedded.retention import Retention
+from kapelle.topology.embedded.soundness import Witness, check
 from kapelle.topology.errors import KeyTooLarge
 from kapelle.topology.log import KEY_BYTES_MAX, Headers, Place
-from kapelle.topology.member import Clock, Member, wall_clock_ms
+from kapelle.topology.member import Member
 from kapelle.topology.metrics import Counters
+from kapelle.topology.partition_time import SYSTEM_CLOCK, Clock
 from kapelle.topology.settings import MemberSettings
-from kapelle.topology.tables import Memory, MemoryStore, RocksStore, Store
+from kapelle.topology.tables import Memory, MemoryStore, RocksStore, Store, StoreError
 from kapelle.topology.tables.rocks import MEMORY_BYTES_DEFAULT
 
 PUBLISH_TIMEOUT_S: Final = 10.0
@@ -53,6 +56,12 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True):
     inbox: InboxLimits = InboxLimits()
     sync: bool = True
     memory_bytes: int = MEMORY_BYTES_DEFAULT  # blocks and write buffers of the store
+    witness: Witness | None = None  # somebody who has read the log of the directory: the log must have as much
+
+
+def _opened(path: Path, settings: EmbeddedSettings) -> RocksStore:
+    """The store of a directory, unless something is missing in it that was acknowledged."""
+    return RocksStore(path, Memory(settings.memory_bytes), check=lambda there: check(there, settings.witness))
 
 
 class EmbeddedRuntime:
@@ -67,7 +76,7 @@ class EmbeddedRuntime:
         path: Path | Store,
         settings: EmbeddedSettings | None = None,
         *,
-        clock: Clock = wall_clock_ms,
+        clock: Clock = SYSTEM_CLOCK,
         crash: Crash = never,
     ) -> None:
         settings = settings or EmbeddedSettings()
@@ -81,7 +90,8 @@ class EmbeddedRuntime:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._runs = self._closed = False
-        self._store: Store = RocksStore(path, Memory(settings.memory_bytes)) if isinstance(path, Path) else path
+        self._notes: Notes | None = None
+        self._store: Store = _opened(path, settings) if isinstance(path, Path) else path
         try:
             limits = msgspec.structs.replace(settings.member.limits, tombstone_ms=NEVER_MS)
             self._codec = Codec(topology.catalog(), record_bytes_max=limits.record_bytes_max)
@@ -89,6 +99,9 @@ class EmbeddedRuntime:
             self.log = self.log_type(topology, self._store, inbox=self._inbox, clock=clock, sync=settings.sync)
             member = msgspec.structs.replace(settings.member, limits=limits)
             self.member = self.member_type(topology, self.log, self.log, settings=member, clock=clock, crash=crash)
+            if isinstance(path, Path):
+                self._notes = Notes(path, self.log.noted())
+                self.log.acknowledge = self._notes.note
         except BaseException:
             self._store.close()
             raise
@@ -228,9 +241,21 @@ class EmbeddedRuntime:
         try:
             self._finish()
         finally:
-            self.log.close()
+            self._leave()
         if self._thread is not None and self.failure is not None:
             raise self.failure
+
+    def _leave(self) -> None:
+        """Leave the directory. A runtime that has failed tells its failure, and not what that leads to here."""
+        try:
+            self.log.close()
+        except StoreError as error:
+            if self.failure is None:
+                raise
+            _log.warning("the store was not closed in good order: %s", error)
+        finally:
+            if self._notes is not None:
+                self._notes.close()
 
     def __enter__(self) -> Self:
         return self
@@ -249,9 +274,11 @@ class EmbeddedRuntime:
         if self._runs or self._stop.is_set():
             raise Running("Expected a runtime that has not run yet, but this one runs or has stopped")
         self._runs = True
+        self.member.overtime.open()
 
     def _run(self, done: Callable[[], bool]) -> None:
         try:
+            self.member.overtime.watch()
             while not self._stop.is_set() and not done():
                 self._step()
         except BaseException as error:
@@ -269,7 +296,7 @@ class EmbeddedRuntime:
     def _step(self) -> bool:
         worked = self.member.step()
         self.log.flush()
-        self._retention.tick(self._clock())
+        self._retention.tick(self._clock(), self.member.times.steady())
         return worked
 
     def _finish(self) -> None:
@@ -308,14 +335,22 @@ class EmbeddedRuntime:
         due = [shard.state.next_due_at_ms() for shard in self.member.shards.values() if not shard.parked]
         return min([each for each in due if each is not None], default=None)
 
+    def next_due_in_ms(self) -> int | None:
+        """How long it is until the next timer is due, by the times of the shards."""
+        waits = [
+            max(due - self.member.times.now_ms(shard), 0)
+            for shard in self.member.shards.values()
+            if not shard.parked and (due := shard.state.next_due_at_ms()) is not None
+        ]
+        return min(waits, default=None)
+
     def _is_idle(self) -> bool:
         """Every record is folded, and every timer that is due has fired."""
         if len(self._inbox) or not self.member.ready:
             return False
-        now_ms = self._clock()
         for shard in self.member.shards.values():
             due = shard.state.next_due_at_ms()
-            if due is not None and due <= now_ms and not shard.parked:
+            if due is not None and due <= self.member.times.now_ms(shard) and not shard.parked:
                 return False
             if any(self.log.end(place) > offset for place, offset in shard.offsets.items()):
                 return False

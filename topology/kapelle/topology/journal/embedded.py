@@ -12,7 +12,7 @@ from kapelle.topology.embedded import EmbeddedRuntime, QueueFull, Stopped
 from kapelle.topology.embedded.letters import EmbeddedLetters
 from kapelle.topology.journal.errors import JournalUnavailable
 from kapelle.topology.journal.journal import Entry, Mode, Point, Position, pending
-from kapelle.topology.journal.reading import Decoder, key_text
+from kapelle.topology.journal.reading import Decoder, Raw
 from kapelle.topology.log import Place
 from kapelle.topology.metrics import Counters
 
@@ -110,18 +110,10 @@ class EmbeddedFollower:
         return entries
 
     def _of(self, point: Point, offset: int, limit: int) -> list[Entry]:
-        stream, partition = point
+        stream, partition = self._runtime.topology.streams[point[0]], point[1]
         records = self._runtime.log.read(self._places[point], offset, limit)
         if records:
             self._positions[point] = records[-1].offset + 1
         return [
-            Entry(
-                stream,
-                partition,
-                one.offset,
-                key_text(one.key),
-                self._decoder.value(one.value, stream, partition, one.offset),
-                one.at_ms,
-            )
-            for one in records
+            self._decoder.entry(stream, partition, Raw(one.offset, one.key, one.value, one.at_ms)) for one in records
         ]

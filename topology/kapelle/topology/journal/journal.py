@@ -35,7 +35,7 @@ class Mode(StrEnum):
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """A record as it was read. `value` is None where it could not be."""
+    """A record as it was read. `value` is None where it could not be, and `problem` says why."""
 
     stream: str
     partition: int
@@ -43,6 +43,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     key: str
     value: Contract | None
     at_ms: int
+    problem: str = ""
 
 
 class Follower(Protocol):

@@ -4,6 +4,7 @@ A record that the broker did not acknowledge in time may stand in the log all th
 them ids for that: the same one again changes nothing.
 """
 
+import logging
 import threading
 import time
 import uuid
@@ -14,24 +15,27 @@ from hashlib import sha256
 from typing import Any, Final, overload
 
 import msgspec
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec
 from kapelle.schemas.contract import Contract
 from kapelle.schemas.headers import HeaderForm, rfc3339
 from kapelle.topology.build import Topology, partition_of
-from kapelle.topology.errors import BrokerRefused
+from kapelle.topology.errors import BrokerRefused, CycleAborted, Unanswered
 from kapelle.topology.journal.errors import JournalUnavailable
 from kapelle.topology.journal.journal import Entry, Mode, Point, Position, pending
-from kapelle.topology.journal.reading import Decoder, key_text
+from kapelle.topology.journal.reading import Decoder, Raw
 from kapelle.topology.kafka.admin import Admin
+from kapelle.topology.kafka.answers import COMMITTED, LATEST, list_offsets, real_offset
 from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.kafka.offsets import Offsets
 from kapelle.topology.kafka.schemas import SchemaTopic
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.translate import REFUSED, made
 from kapelle.topology.log import Place
+
+_log = logging.getLogger("kapelle.journal")
 
 POLL_S: Final = 0.1
 RETRY_S: Final = 0.05
@@ -95,10 +99,14 @@ class KafkaJournal:
         partition = partition_of(key, self._topology.partitions(stream))
 
         def delivered(error: KafkaError | None, message: Message) -> None:
+            place = Place(topic, partition)
             if error is not None:
                 answer.set_exception(JournalUnavailable("keep a record", error.str()))
-            else:
-                answer.set_result(Position(Place(topic, partition), message.offset() or 0))
+                return
+            try:
+                answer.set_result(Position(place, real_offset(place, message.offset(), "where it keeps a record")))
+            except Unanswered as unknown:
+                answer.set_exception(JournalUnavailable("tell where it keeps a record", unknown))
 
         try:
             self._producer.produce(
@@ -116,9 +124,10 @@ class KafkaJournal:
         while True:
             try:
                 return self._asked_ends(stream)
-            except KafkaException as error:
+            except (KafkaException, Unanswered) as error:
                 # A partition without a leader has one in a moment; what takes longer is no longer a moment.
-                if error.args[0].code() in REFUSED or time.monotonic() > until:
+                is_refused = isinstance(error, KafkaException) and error.args[0].code() in REFUSED
+                if is_refused or time.monotonic() > until:
                     raise JournalUnavailable(f"tell where {stream.name} ends", error) from error
             time.sleep(RETRY_S)
             # After an election a client may go on asking by the leader's old epoch: a new one does not.
@@ -126,13 +135,10 @@ class KafkaJournal:
 
     def _asked_ends(self, stream: Stream) -> dict[int, int]:
         topic, count = self._topology.topic(stream), self._topology.partitions(stream)
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        found = self._admin.client.list_offsets(
-            {TopicPartition(topic, number): latest for number in range(count)},
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=min(ASK_S, self._settings.call_timeout_s),
-        )
-        return {place.partition: future.result().offset for place, future in found.items()}
+        timeout_s = min(ASK_S, self._settings.call_timeout_s)
+        places = [Place(topic, number) for number in range(count)]
+        found = list_offsets(self._admin.client, places, LATEST, isolation=COMMITTED, timeout_s=timeout_s)
+        return {place.partition: end for place, end in found.items()}
 
     def close(self, wait_s: float = FLUSH_S) -> None:
         """Wait a little for what is on its way, then let go of it. Who has waited for all answers need not wait."""
@@ -165,15 +171,20 @@ class KafkaFollower:
         self._closed = threading.Event()
         self._busy = threading.Lock()
         self._decoder = Decoder(Codec(topology.catalog(), record_bytes_max=settings.wire_bytes_max), schemas.read)
-        self._streams = {topology.topic(stream): stream.name for stream in streams}
+        self._streams = {topology.topic(stream): stream for stream in streams}
         # By topic, for each partition the offset that comes next.
         self._next = {
             topology.topic(stream): [starts.get((stream.name, n), 0) for n in range(topology.partitions(stream))]
             for stream in streams
         }
-        ours = {"fetch.wait.max.ms": END_WAIT_MS, "fetch.message.max.bytes": FETCH_BYTES}
+        # A position that is not there must be told, not corrected: see `_lost`.
+        ours = {"fetch.wait.max.ms": END_WAIT_MS, "fetch.message.max.bytes": FETCH_BYTES, "auto.offset.reset": "error"}
         config = settings.reader(f"{topology.prefix}.journal") | ours
+        self._settings = settings
         self._consumer = made(Consumer, config)
+        self._assign()
+
+    def _assign(self) -> None:
         self._consumer.assign(
             [TopicPartition(topic, n, offset) for topic, all_ in self._next.items() for n, offset in enumerate(all_)]
         )
@@ -181,7 +192,7 @@ class KafkaFollower:
     @property
     def positions(self) -> Mapping[Point, int]:
         return {
-            (self._streams[topic], number): offset
+            (self._streams[topic].name, number): offset
             for topic, offsets in self._next.items()
             for number, offset in enumerate(offsets)
         }
@@ -229,14 +240,33 @@ class KafkaFollower:
         if error.code() == KafkaError._PARTITION_EOF:
             offsets, partition = self._next[message.topic() or ""], message.partition() or 0
             offsets[partition] = max(message.offset() or 0, offsets[partition])
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self._lost(Place(message.topic() or "", message.partition() or 0))
         elif error.code() in REFUSED or error.fatal():
             raise BrokerRefused(f"The broker refused to read {message.topic()}: {error.str()}")
+
+    def _lost(self, place: Place) -> None:
+        """What was to be read next is not there. Go on at the first record that is, and say what was lost."""
+        offsets = Offsets(self._settings)
+        try:
+            first, wanted = offsets.beginnings([place])[place], self._next[place.topic][place.partition]
+        except (CycleAborted, BrokerRefused) as error:
+            raise JournalUnavailable(f"tell where {place} begins", error) from error
+        finally:
+            offsets.close()
+        if wanted > first:
+            _log.error("%s ends before offset %d, which was to be read next: it is read from %d", place, wanted, first)
+        elif wanted > 0:  # whoever begins to read has not lost what was deleted before
+            count = first - wanted
+            _log.error("%s: %d records at most were deleted before they were read, from %d on", place, count, wanted)
+        self._next[place.topic][place.partition] = first
+        self._assign()
 
 
 class Taken(Sequence[Entry]):
     """Records that were taken. Each is decoded when it is looked at: thousands of values at once would take longer."""
 
-    def __init__(self, records: Sequence[Message], streams: Mapping[str, str], decoder: Decoder) -> None:
+    def __init__(self, records: Sequence[Message], streams: Mapping[str, Stream], decoder: Decoder) -> None:
         self._records = records
         self._streams = streams
         self._decoder = decoder
@@ -256,8 +286,7 @@ class Taken(Sequence[Entry]):
         return next(iter(Taken([self._records[at]], self._streams, self._decoder)))
 
     def __iter__(self) -> Iterator[Entry]:
-        streams, value_of = self._streams, self._decoder.value
+        streams, entry_of = self._streams, self._decoder.entry
         for message in self._records:
-            stream, partition, offset = streams[message.topic() or ""], message.partition() or 0, message.offset() or 0
-            value = value_of(message.value(), stream, partition, offset)
-            yield Entry(stream, partition, offset, key_text(message.key()), value, message.timestamp()[1])
+            raw = Raw(message.offset() or 0, message.key(), message.value(), message.timestamp()[1])
+            yield entry_of(streams[message.topic() or ""], message.partition() or 0, raw)

@@ -1,19 +1,36 @@
-"""From bytes to entries, for every journal alike."""
+"""From bytes to entries, for every journal alike.
+
+A record that does not decode, whose key is not of the form of its stream, or that is unfit in another way
+(`kapelle.processors.fitness`) is an entry without a value: nobody who reads a journal has to look at keys himself.
+"""
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Final
+from contextlib import suppress
+from typing import Final, NamedTuple
 
+from kapelle.processors.fitness import unfit
+from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec, SchemaError
 from kapelle.schemas.contract import Contract
 from kapelle.schemas.errors import UnknownFingerprint
 from kapelle.schemas.schema_topic import learn_record
+from kapelle.topology.journal.journal import Entry
 
 UNKNOWN_MAX: Final = 1_000  # fingerprints that were looked for in vain and are not looked for again
 
 Schemas = Callable[[], Iterable[tuple[bytes, bytes | None]]]
 
 _log = logging.getLogger("kapelle.journal")
+
+
+class Raw(NamedTuple):
+    """A record as it came."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    at_ms: int
 
 
 class Decoder:
@@ -24,13 +41,21 @@ class Decoder:
         self._schemas = schemas
         self._unknown: set[int] = set()
 
-    def value(self, data: bytes | None, stream: str, partition: int, offset: int) -> Contract | None:
-        """The value of a record, or None with a line in the log that says where it stands and what is wrong with it."""
+    def entry(self, stream: Stream, partition: int, raw: Raw) -> Entry:
+        """A record as an entry. Of one without a value, a line in the log says where it stands and what is wrong."""
+        value: Contract | None = None
         try:
-            return self.decode(data or b"")
+            key = "" if raw.key is None else raw.key.decode()
+            value = self.decode(raw.value or b"")
+            problem = unfit(stream, key, value)
+        except UnicodeDecodeError:
+            key, problem = key_text(raw.key), f"Expected a UTF-8 key, but found {(raw.key or b'')[:64]!r}"
         except SchemaError as error:
-            _log.warning("%s-%d at %d cannot be read: %s", stream, partition, offset, error)
-            return None
+            problem = str(error)
+        if problem is None:
+            return Entry(stream.name, partition, raw.offset, key, value, raw.at_ms)
+        _log.warning("%s-%d at %d cannot be read: %s", stream.name, partition, raw.offset, problem)
+        return Entry(stream.name, partition, raw.offset, key, None, raw.at_ms, problem)
 
     def decode(self, data: bytes) -> Contract:
         """The value of a record. Raises `SchemaError`."""
@@ -41,7 +66,8 @@ class Decoder:
                 raise
             self._unknown.add(error.fingerprint)
         for key, schema in self._schemas():
-            learn_record(self._codec.catalog, key, schema)
+            with suppress(SchemaError):  # not ours to read: another one may be what is looked for
+                learn_record(self._codec.catalog, key, schema)
         return self._codec.decode(data)
 
 

@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -12,15 +12,17 @@ from confluent_kafka import TopicPartition
 from kapelle.topology.build import Topology
 from kapelle.topology.errors import ChangelogReplaced, CycleAborted, OffsetsLost, ProducerLost
 from kapelle.topology.kafka import fencing
+from kapelle.topology.kafka.answers import is_committed
 from kapelle.topology.kafka.changelogs import ChangelogReader
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.notes import refuse_another
+from kapelle.topology.kafka.inputs import InputWatch, forgotten, losses_of
+from kapelle.topology.kafka.notes import Note, refuse_another
 from kapelle.topology.kafka.offsets import Offsets
 from kapelle.topology.kafka.reader import GroupReader
 from kapelle.topology.kafka.schemas import Records, SchemaTopic
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.transactions import Transactor
-from kapelle.topology.log import Listener, Place, Row, Taken
+from kapelle.topology.log import Cause, Listener, Loss, Place, Row, Taken
 
 # How long each look at offsets may take, while live partitions wait; after the last, the transaction that holds them is
 # ended. It is long enough for a broker that is merely slow.
@@ -49,6 +51,10 @@ class KafkaLog:
         self._topics = Topics(topology, settings)
         self._identities = self._topics.identities([topology.changelog(p) for p in hosted])
         self._last_record_s = 0.0
+        self._losses: dict[str, list[Loss]] = {}  # of inputs, when their offsets were last asked for, by processor
+        self._uncommitted: dict[str, list[Place]] = {}
+        self._starting: dict[tuple[str, Place], str] = {}  # the ids of their topics then
+        self._watch = InputWatch(settings)
         self._looks = Counter[str]()  # at offsets that were not final, by processor
         # The hot ones are bound straight to their parts.
         self.send = self._transactor.send
@@ -84,6 +90,7 @@ class KafkaLog:
             if taken.runs or taken.ends or time.monotonic() >= until:
                 break
             self._wait(readers, taken, until)
+        self._watch.look()
         if taken.runs:
             self._last_record_s = time.monotonic()
         else:
@@ -102,6 +109,7 @@ class KafkaLog:
                 return
 
     def start(self, processor: str, offsets: Mapping[Place, int]) -> None:
+        self._watch.begin({(processor, place): self._starting[processor, place] for place in offsets})
         self._readers[processor].start(offsets)
 
     def committed(self, processor: str, places: Sequence[Place]) -> dict[Place, int]:
@@ -115,24 +123,40 @@ class KafkaLog:
             else:
                 self.free(processor, places)
             raise
-        self._check_changelog(processor, positions)
+        changelog, topics = self._topology.changelog(processor), sorted({place.topic for place in places})
+        ids = self._topics.identities([changelog, *topics])
+        self._check_changelog(changelog, ids[changelog], positions)
+        losses = losses_of(positions, ids, self._offsets, self._watch.read_by(processor))
+        self._losses[processor] = losses
+        self._uncommitted[processor] = [Place(tp.topic, tp.partition) for tp in positions if not is_committed(tp)]
+        self._starting |= {(processor, place): ids[place.topic] for place in places}
         found = {Place(tp.topic, tp.partition): tp.offset for tp in positions}
-        self._check_offsets(processor, found)
+        replaced = {loss.place for loss in losses if loss.cause is Cause.REPLACED}
+        self._check_offsets(processor, {p: at for p, at in found.items() if p not in replaced}, positions)
         return found | self._offsets.beginnings([p for p, offset in found.items() if offset < 0])
 
-    def _check_changelog(self, processor: str, positions: Sequence[TopicPartition]) -> None:
+    def uncommitted(self, processor: str, places: Sequence[Place]) -> Collection[Place]:  # noqa: ARG002 - as below
+        return self._uncommitted.pop(processor, [])
+
+    def losses(self, processor: str, places: Sequence[Place]) -> Sequence[Loss]:  # noqa: ARG002 - asked for already
+        return self._losses.pop(processor, [])
+
+    def _check_changelog(self, name: str, found: str, positions: Sequence[TopicPartition]) -> None:
         """The changelog must be the one that the offsets were committed with, and the one that we have written to."""
-        name = self._topology.changelog(processor)
-        found = self._topics.identities([name])[name]
         if found != self._identities[name]:
             raise ChangelogReplaced(name, expected=self._identities[name], found=found)
         refuse_another(name, found, positions)
 
-    def _check_offsets(self, processor: str, found: Mapping[Place, int]) -> None:
+    def _check_offsets(self, processor: str, found: Mapping[Place, int], positions: Sequence[TopicPartition]) -> None:
         """Rows are committed together with offsets: where there are rows and no offsets, the offsets were lost.
 
-        A shard has lost its offsets when none of its inputs has one; an input alone without one is new.
+        A shard has lost its offsets when none of its inputs has one, or when the others have noted one that is gone; an
+        input alone without one is new.
         """
+        inputs = [self._topology.topic(s) for s in self._topology.processors[processor].inputs]
+        group = self._topology.group(processor)
+        if gone := [place for place in forgotten(positions) if place in found]:
+            raise OffsetsLost(group, changelog=self._topology.changelog(processor), inputs=[gone[0].topic])
         known = {place.partition for place, offset in found.items() if offset >= 0}
         changelog = self._topology.changelog(processor)
         fresh = [Place(changelog, n) for n in sorted({place.partition for place in found} - known)]
@@ -142,8 +166,7 @@ class KafkaLog:
         reader = ChangelogReader(self._settings, f"{self._topology.prefix}.restore")
         held = reader.any_of(written, self._settings.call_timeout_s)
         if held is not None:
-            inputs = [self._topology.topic(s) for s in self._topology.processors[processor].inputs]
-            raise OffsetsLost(self._topology.group(processor), changelog=str(held), inputs=inputs)
+            raise OffsetsLost(group, changelog=str(held), inputs=inputs)
 
     def free(self, processor: str, places: Sequence[Place]) -> None:
         owners = fencing.last_owners(self._settings, self._topology.group(processor), places)
@@ -164,8 +187,12 @@ class KafkaLog:
 
     def send_offsets(self, processor: str, offsets: Mapping[Place, int]) -> None:
         reader = self._readers[processor]
-        changelog_id = self._identities[self._topology.changelog(processor)]
-        self._transactor.send_offsets(reader.consumer, reader.member, offsets=offsets, changelog_id=changelog_id)
+        note = Note(self._transactor.transactional_id, self._identities[self._topology.changelog(processor)])
+        ids: dict[int, dict[str, str]] = {}  # by partition: shards may have begun before and after a topic was replaced
+        for place in offsets:
+            ids.setdefault(place.partition, {})[place.topic] = self._watch.ids.get((processor, place), "")
+        notes = {partition: note.with_inputs(of_shard) for partition, of_shard in ids.items()}
+        self._transactor.send_offsets(reader.consumer, reader.member, offsets=offsets, notes=notes)
 
     def leave(self) -> None:
         try:
@@ -176,7 +203,7 @@ class KafkaLog:
             for leaving in [reader.close() for reader in self._readers.values()]:
                 leaving.join(max(until - time.monotonic(), 0))
             self._readers.clear()
-            for client in (self._changelogs, self._transactor, self._offsets, self._topics):
+            for client in (self._changelogs, self._transactor, self._offsets, self._topics, self._watch):
                 client.close()
 
     @property

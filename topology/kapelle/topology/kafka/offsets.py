@@ -1,5 +1,6 @@
 """Where partitions begin and end, and what groups have committed of them, asked for many at once."""
 
+import time
 from collections.abc import Sequence
 
 from confluent_kafka import Consumer, IsolationLevel, TopicPartition
@@ -7,9 +8,13 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exp
 
 from kapelle.topology.errors import CycleAborted
 from kapelle.topology.kafka.admin import Admin
+from kapelle.topology.kafka.answers import COMMITTED, EARLIEST, LATEST, UNCOMMITTED, committed_positions, list_offsets
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import made, translated
 from kapelle.topology.log import Place
+
+PAUSE_S = 0.1  # before a question that was answered with an error is asked again
+SHOWN_MAX = 3
 
 
 class Offsets:
@@ -21,41 +26,32 @@ class Offsets:
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
         """The ends of the places, open transactions included."""
-        return self._ask(places, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+        return self._ask(places, LATEST)
 
     def stable_ends(self, places: Sequence[Place]) -> dict[Place, int]:
         """The ends of what is committed."""
-        return self._ask(places, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
+        return self._ask(places, LATEST, COMMITTED)
 
     def beginnings(self, places: Sequence[Place]) -> dict[Place, int]:
-        return self._ask(places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        return self._ask(places, EARLIEST)
 
     def _ask(
-        self,
-        places: Sequence[Place],
-        spec: OffsetSpec,
-        isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        self, places: Sequence[Place], spec: OffsetSpec, isolation: IsolationLevel = UNCOMMITTED
     ) -> dict[Place, int]:
         if not places:
             return {}
         try:
-            return self._asked(places, spec, isolation)
+            with translated(f"ask for offsets of {_some(places)}"):
+                client, timeout_s = self._admin.client, self._timeout_s
+                return list_offsets(client, places, spec, isolation=isolation, timeout_s=timeout_s)
         except CycleAborted:
             # After an election this client goes on asking by the leader's old epoch: it does not look again by itself.
             self._admin.close()
+            time.sleep(PAUSE_S)
             raise
 
     def close(self) -> None:
         self._admin.close()
-
-    def _asked(self, places: Sequence[Place], spec: OffsetSpec, isolation: IsolationLevel) -> dict[Place, int]:
-        with translated("ask for offsets"):
-            found = self._admin.client.list_offsets(
-                {TopicPartition(*place): spec for place in places},
-                isolation_level=isolation,
-                request_timeout=self._timeout_s,
-            )
-            return {Place(tp.topic, tp.partition): future.result().offset for tp, future in found.items()}
 
 
 def committed(settings: KafkaSettings, group: str, places: Sequence[Place], timeout_s: float) -> list[TopicPartition]:
@@ -64,6 +60,11 @@ def committed(settings: KafkaSettings, group: str, places: Sequence[Place], time
     consumer = made(Consumer, settings.reader(group) | {"isolation.level": "read_uncommitted"})
     try:
         with translated(f"read the offsets of {group}"):
-            return consumer.committed([TopicPartition(*place) for place in places], timeout_s)
+            return committed_positions(consumer, places, timeout_s)
     finally:
         consumer.close()
+
+
+def _some(places: Sequence[Place]) -> str:
+    first = ", ".join(map(str, places[:SHOWN_MAX]))
+    return first if len(places) <= SHOWN_MAX else f"{first} and {len(places) - SHOWN_MAX} more"

@@ -14,14 +14,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from kapelle.topology.collector import at_rest
 from kapelle.topology.errors import BrokerRefused, CycleAborted
+from kapelle.topology.kafka.answers import MISSING, committed_positions
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import REFUSED, made, translated
 from kapelle.topology.log import Listener, Place, Record, Run, Taken
 
 SEEK_TRIES_MAX = 100
 SEEK_WAIT_S = 0.02
-
-MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
 
 
 class GroupReader:
@@ -36,7 +35,10 @@ class GroupReader:
         self._listener = listener
         self.statistics_text = ""
         self._leaving = False
-        self.consumer = made(Consumer, {**settings.consumer(group), "stats_cb": self._on_statistics})
+        self._started = set[Place]()  # sought, and not out of range
+        # A position that is not there must be told, not corrected: what stood there was lost.
+        ours = {"auto.offset.reset": "error", "stats_cb": self._on_statistics}
+        self.consumer = made(Consumer, {**settings.consumer(group), **ours})
 
     def subscribe(self) -> None:
         with translated(f"subscribe to {self._topics[0]}"):
@@ -63,12 +65,13 @@ class GroupReader:
         """Read on from these offsets."""
         for place, offset in offsets.items():
             self._seek(TopicPartition(place.topic, place.partition, offset))
+            self._started.add(place)
         self.consumer.resume([TopicPartition(p.topic, p.partition) for p in offsets])
 
     def committed(self, places: Sequence[Place], timeout_s: float) -> list[TopicPartition]:
         """The committed offsets, negative where nothing was committed. Waits until no transaction can change them."""
         with translated(f"read the offsets of {self.processor}"):
-            return self.consumer.committed([TopicPartition(*p) for p in places], timeout_s)
+            return committed_positions(self.consumer, places, timeout_s)
 
     def close(self) -> threading.Thread:
         """Leave the group, in a thread: librdkafka sets no limit to how long that takes, but a stop must have one.
@@ -101,9 +104,24 @@ class GroupReader:
             taken.ends.append((self.processor, place, message.offset()))  # type: ignore[arg-type]
         elif code in REFUSED or error.fatal():
             raise BrokerRefused(f"{self.processor} can't read {message.topic()}: {error.str()}")
+        elif code == KafkaError._AUTO_OFFSET_RESET:
+            self._out_of_range(Place(message.topic(), message.partition()), error)  # type: ignore[arg-type] # as above
         elif code in MISSING:
             raise CycleAborted(f"{message.topic()} is not there: {error.str()}")
         # Everything else librdkafka mends by itself: lost connections, moved leaders, expired sessions.
+
+    def _out_of_range(self, place: Place, error: KafkaError) -> None:
+        """What we wanted to read is not there any more, or never was. The way of a start finds out which.
+
+        librdkafka takes such a partition out of its fetching, and does not let it be sought: so it is assigned again.
+        """
+        was_read = place in self._started
+        again = TopicPartition(place.topic, place.partition, 0)
+        if again in self.consumer.assignment():
+            self.consumer.incremental_unassign([again])
+            self._assign_paused([again])
+        if was_read:  # before that, any offset would do
+            raise CycleAborted(f"{place} can't be read on: {error.str()}")
 
     def _on_statistics(self, text: str) -> None:
         self.statistics_text = text
@@ -116,8 +134,7 @@ class GroupReader:
         # for it, wait as long as an open transaction holds it, and not let go of the partition meanwhile.
         for place in places:
             place.offset = 0
-        consumer.incremental_assign(places)
-        consumer.pause(places)
+        self._assign_paused(places)
         self.member = consumer.memberid() or ""
         self._listener.assigned(self.processor, [lead.partition for lead in leads])
 
@@ -132,6 +149,11 @@ class GroupReader:
         except KafkaException:
             if not self._leaving:  # a consumer that is being closed may be too far gone to say what it holds
                 raise
+
+    def _assign_paused(self, places: list[TopicPartition]) -> None:
+        self.consumer.incremental_assign(places)
+        self.consumer.pause(places)
+        self._started -= {Place(place.topic, place.partition) for place in places}
 
     def _places(self, leads: list[TopicPartition]) -> list[TopicPartition]:
         return [TopicPartition(topic, lead.partition) for lead in leads for topic in self._topics]

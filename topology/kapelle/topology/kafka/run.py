@@ -15,6 +15,7 @@ from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.member import Member
 from kapelle.topology.settings import MemberSettings
 from kapelle.topology.tables import Memory, RocksStore, StoreCorrupt
+from kapelle.topology.tables.writes import NumberedStore
 
 INSTANCE_FILE = "instance"
 HANDOVER_S = 5.0  # how long a predecessor may take to let go of the directory
@@ -66,6 +67,7 @@ class KafkaMember:
         damage: StoreCorrupt | None = None
         try:
             self.member.join()
+            self.member.overtime.watch()
             while not self._stop.is_set() and not done():
                 self.member.step()
         except StoreCorrupt as error:
@@ -90,10 +92,10 @@ class KafkaMember:
 def _opened(path: Path) -> RocksStore:
     """Open the tables. What cannot be read is put away, and everything is restored from the changelogs."""
     try:
-        return RocksStore(path, Memory(), wait_s=HANDOVER_S)
+        return NumberedStore(path, Memory(), wait_s=HANDOVER_S)
     except StoreCorrupt as error:
         _put_away(path, error)
-        return RocksStore(path, Memory(), wait_s=HANDOVER_S)
+        return NumberedStore(path, Memory(), wait_s=HANDOVER_S)
 
 
 def _put_away(path: Path, error: StoreCorrupt) -> None:

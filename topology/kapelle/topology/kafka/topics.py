@@ -10,7 +10,6 @@ from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
-from confluent_kafka import TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, but not by name
     AlterConfigOpType,
     ConfigEntry,
@@ -23,6 +22,7 @@ from kapelle.processors.streams import DAY_MS, Keep
 from kapelle.topology.build import Topic, Topology
 from kapelle.topology.errors import TopicsDiffer
 from kapelle.topology.kafka.admin import Admin
+from kapelle.topology.kafka.answers import is_there, topic_ids
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import translated
 
@@ -149,7 +149,7 @@ class Topics:
         return {
             name: Found(len(there[name].partitions), min(len(p.replicas) for p in there[name].partitions.values()))
             for name in names
-            if name in there and there[name].error is None and there[name].partitions
+            if name in there and is_there(there[name])
         }
 
     def _configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -163,10 +163,7 @@ class Topics:
     def identities(self, names: Sequence[str]) -> dict[str, str]:
         """The ids that the broker gave these topics when they were made."""
         with translated("describe topics"):
-            found = self._admin.client.describe_topics(
-                TopicCollection(list(names)), request_timeout=self._settings.call_timeout_s
-            )
-            return {name: str(future.result().topic_id) for name, future in found.items()}
+            return topic_ids(self._admin.client, names, self._settings.call_timeout_s)
 
     def close(self) -> None:
         self._admin.close()

@@ -7,7 +7,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from kapelle.topology.errors import BrokerRefused, CycleAborted, InstanceFencedAgain, ProducerLost
+from kapelle.topology.errors import BrokerRefused, CycleAborted, InstanceFencedAgain, ProducerLost, Unanswered
+from kapelle.topology.kafka.answers import real_offset
 from kapelle.topology.kafka.bounded import BoundedCalls
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.notes import Note
@@ -70,9 +71,10 @@ class Transactor:
         topic, partition = place
 
         def delivered(error: Any, message: Message) -> None:
-            offset = message.offset()
-            if error is None and offset is not None:
-                self._row_ends[place] = offset + 1
+            # A batch that was sent again and had been kept already is acknowledged without its offset.
+            if error is None:
+                with suppress(Unanswered):
+                    self._row_ends[place] = real_offset(place, message.offset()) + 1
 
         produce = self._produce
         last = len(rows) - 1
@@ -86,15 +88,16 @@ class Transactor:
         except KafkaException as error:
             raise meaning(error.args[0], f"produce to {place}") from error
 
-    def send_offsets(self, consumer: Consumer, member: str, *, offsets: Mapping[Place, int], changelog_id: str) -> None:
+    def send_offsets(
+        self, consumer: Consumer, member: str, *, offsets: Mapping[Place, int], notes: Mapping[int, Note]
+    ) -> None:
         """Put offsets into the transaction, in the name of the member that was assigned the partitions."""
         metadata = consumer.consumer_group_metadata()
         # A consumer that was thrown out forgets its member id, and the broker takes offsets without one from anybody.
         # Looking after taking the metadata proves that they were taken while we were still that member.
         if not member or consumer.memberid() != member:
             raise CycleAborted("the group gave our partitions to others")
-        note = str(Note(self.transactional_id, changelog_id))
-        positions = [TopicPartition(p.topic, p.partition, offset, note) for p, offset in offsets.items()]
+        positions = [TopicPartition(*place, offset, str(notes[place.partition])) for place, offset in offsets.items()]
         send, timeout_s = self._live().send_offsets_to_transaction, self._settings.call_timeout_s
         try:
             with translated("send offsets"):
@@ -116,7 +119,10 @@ class Transactor:
                 self._producer.poll(0)
 
     def row_end(self, place: Place) -> int:
-        return self._row_ends[place]
+        end = self._row_ends.get(place)
+        if end is None:  # the changelog tells it, as after a crash at this moment
+            raise Unanswered(place, "where the rows of this cycle were kept", "acknowledged without an offset")
+        return end
 
     def abort(self, timeout_s: float | None = None) -> None:
         """Abort what is open. If that cannot be done, the producer is lost."""

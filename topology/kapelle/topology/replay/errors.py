@@ -56,10 +56,14 @@ class HistoryIncomplete(ReplayError):
 
 
 class HistoryUnreadable(ReplayError):
-    """An event of a type or schema that this topology does not know. Replay with the release that wrote it."""
+    """An event of a schema that this topology does not know. Without it the tables may not be what they were."""
 
     def __init__(self, place: Place, offset: int, reason: str) -> None:
-        super().__init__(f"Expected an event at offset {offset} of {place}, but it cannot be read: {reason}")
+        super().__init__(
+            f"Expected an event at offset {offset} of {place}, but it cannot be read: {reason}. If another release or "
+            "a registry wrote it, replay with that release, or with --registry; if it is not an event, go on without "
+            "it with --pass-over-unknown"
+        )
         self.place = place
         self.offset = offset
 

@@ -12,16 +12,19 @@ the store now and then, so that a long history takes no more memory than a short
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import msgspec
+
+from kapelle.processors.fitness import unfit
 from kapelle.processors.messages import Message
 from kapelle.schemas import Codec
-from kapelle.schemas.errors import SchemaError
+from kapelle.schemas.errors import SchemaError, UnknownFingerprint, UnknownSchemaId
 from kapelle.schemas.headers import trace_of
 from kapelle.topology.build import Topology
 from kapelle.topology.collector import at_rest
 from kapelle.topology.embedded.partitions import LogRecord
 from kapelle.topology.journal.reading import Decoder
 from kapelle.topology.log import Headers
-from kapelle.topology.replay.errors import ApplyFailedAgain, HistoryUnreadable
+from kapelle.topology.replay.errors import ApplyFailedAgain
 from kapelle.topology.replay.history import History, event_place
 from kapelle.topology.replay.keeping import Kept
 from kapelle.topology.tables import Batch, ShardMeta, ShardState, Store
@@ -30,6 +33,7 @@ from kapelle.topology.tables.errors import BadKey, BadRow, RowTooLarge
 KEPT_ROWS_MAX: Final = 65_536  # then those that have changed are written to the store
 KEPT_BYTES_MAX: Final = 16 * 1024 * 1024  # of the events that they are made of, and of the rows that were read for them
 LOOK_EVERY: Final = 1_000  # events between two looks at how much they are
+UNREADABLE_SHOWN: Final = 10
 SWEEP_ROWS_MAX: Final = 100_000
 RECORD_BYTES_MAX: Final = 64 * 1024 * 1024  # whatever was once taken is read
 
@@ -45,6 +49,22 @@ def decoder(history: History) -> Decode:
     return Decoder(codec, history.schemas).decode
 
 
+class Unreadable(msgspec.Struct):
+    """Records of a history that cannot be read. They are passed over: no member has written or applied such records.
+
+    Only those with a schema that we do not know may be events: of a newer release, or framed by a registry.
+    """
+
+    count: int = 0
+    unknown: tuple[int, str] | None = None  # the first whose schema we do not know
+    first: list[tuple[int, str]] = []  # their offsets, and why; as many as people read
+
+    def add(self, offset: int, reason: str) -> None:
+        self.count += 1
+        if len(self.first) < UNREADABLE_SHOWN:
+            self.first.append((offset, reason))
+
+
 class Folding:
     """The tables of one shard, as far as its history was folded. The store must have nothing of it at first."""
 
@@ -56,6 +76,7 @@ class Folding:
         self.position = 0  # the offset that comes next
         self.events = 0
         self.at_ms = 0  # when the last event was written
+        self.unreadable = Unreadable()
         self._decode = decode
         self._store = store
         self._is_stored = False
@@ -79,18 +100,22 @@ class Folding:
 
     def _fold(self, records: Sequence[LogRecord]) -> None:
         appliers, writer, decode = self.processor.appliers, self._kept.writer, self._decode
+        stream = self.processor.events
         for record in records:
             try:
                 value = decode(record.value or b"")
                 key = (record.key or b"").decode()
+                problem = unfit(stream, key, value)
+            except (UnknownFingerprint, UnknownSchemaId) as error:
+                self.unreadable.unknown = self.unreadable.unknown or (record.offset, str(error))
+                problem = str(error)
             except (SchemaError, UnicodeDecodeError) as error:
-                raise HistoryUnreadable(self.place, record.offset, str(error)) from error
-            apply = appliers.get(type(value))
-            if apply is None:
-                wrong = f"{type(value).__name__} is no event of {self.processor.name}"
-                raise HistoryUnreadable(self.place, record.offset, wrong)
+                problem = str(error)
+            if problem is not None:
+                self.unreadable.add(record.offset, problem)
+                continue
             try:
-                apply(Message(key, value, *_origin(record.headers)), writer)
+                appliers[type(value)](Message(key, value, *_origin(record.headers)), writer)
             except Exception as error:
                 raise ApplyFailedAgain(self.place, record.offset, error) from error
 
@@ -140,7 +165,7 @@ def _origin(headers: Headers | None) -> tuple[str, str | None]:
     name, trace = "", None
     for header, content in headers or ():
         if header == "ce_id":
-            name = content.decode()
+            name = (content or b"").decode(errors="replace")
         elif header == "traceparent":
             trace = trace_of(((header, content),))
     return name, trace

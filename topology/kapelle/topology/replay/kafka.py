@@ -11,9 +11,9 @@ from kapelle.topology.build import Topology
 from kapelle.topology.collector import at_rest
 from kapelle.topology.embedded.partitions import LogRecord
 from kapelle.topology.errors import BrokerRefused, CycleAborted
+from kapelle.topology.kafka.answers import MISSING
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.offsets import Offsets
-from kapelle.topology.kafka.reader import MISSING
 from kapelle.topology.kafka.schemas import SchemaTopic
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.translate import REFUSED, made, translated

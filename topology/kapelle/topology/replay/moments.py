@@ -16,7 +16,7 @@ from typing import Final, Self
 import msgspec
 
 from kapelle.topology.build import Topology
-from kapelle.topology.replay.errors import BadMoment
+from kapelle.topology.replay.errors import BadMoment, HistoryUnreadable
 from kapelle.topology.replay.folding import Folding, ShardName
 from kapelle.topology.replay.history import History, Records
 
@@ -30,6 +30,7 @@ class Moment(msgspec.Struct, frozen=True):
 
     time_ms: int | None = None
     offsets: Mapping[ShardName, int] = {}
+    passes_over: bool = False  # records with a schema that nobody knows; else they are an error
 
     @classmethod
     def parse(cls, text: str, topology: Topology) -> Self:
@@ -56,7 +57,10 @@ class Moment(msgspec.Struct, frozen=True):
             fold.take(records if late is None else records[:late])
             yield fold.events
             if late is not None:
-                return
+                break
+        unknown = fold.unreadable.unknown
+        if unknown is not None and not self.passes_over:
+            raise HistoryUnreadable(fold.place, *unknown)
 
     def _late(self, records: Records) -> int | None:
         """Which of the records is the first that was written after the time; None if all came in time."""

@@ -14,7 +14,7 @@ of step 3. If no event makes them equal, the rows that differed all the while ar
 time, further on: while a changelog is read, compaction may take away a row that was written anew behind the reader.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, Protocol
 
@@ -60,6 +60,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     differences: int = 0
     first: Difference | None = None
     skipped: str = ""  # why it was not compared
+    unreadable: int = 0  # records that are no events of ours, and were passed over
+    unread: Sequence[tuple[int, str]] = ()  # the first of them: their offsets, and why
 
     @property
     def is_right(self) -> bool:
@@ -197,4 +199,6 @@ def _verdict(fold: Folding, wrong: list[Differing], rows: int) -> Verdict:
         rows=rows,
         differences=len(wrong),
         first=described(fold.state, min(wrong)) if wrong else None,
+        unreadable=fold.unreadable.count,
+        unread=tuple(fold.unreadable.first),
     )

@@ -15,7 +15,7 @@ from kapelle.topology.tables.errors import (
     TableError,
 )
 from kapelle.topology.tables.memory import MemoryStore
-from kapelle.topology.tables.rocks import Memory, RocksStore
+from kapelle.topology.tables.rocks import Memory, Peek, RocksStore
 from kapelle.topology.tables.rows import ROW_BYTES_MAX
 from kapelle.topology.tables.shard import ShardMeta, ShardState
 from kapelle.topology.tables.store import Batch, Store
@@ -28,6 +28,7 @@ __all__ = [
     "Memory",
     "MemoryStore",
     "NotBucketed",
+    "Peek",
     "RocksStore",
     "RowCorrupt",
     "RowTooLarge",

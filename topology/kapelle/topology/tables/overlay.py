@@ -87,6 +87,12 @@ class Overlay(Ordered[bytes | None]):
             self._gaps.clear()
             self._stored_gaps.clear()
 
+    def forget_reads(self) -> None:
+        """Forget what reading has noted, after a read that was cut off anywhere. The changes stay."""
+        self._keys = None
+        self._added = []
+        self.forget_store()
+
     def read(self, start: bytes, end: bytes, *, reverse: bool = False) -> Iterator[Pair]:
         """The rows from `start` (included) to `end` (excluded) as they are now, changes included."""
         if reverse:

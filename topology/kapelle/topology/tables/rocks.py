@@ -8,12 +8,13 @@ is torn is read up to the tear, so the store is then as it was after some earlie
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from rocksdict import (
+    AccessType,
     BlockBasedOptions,
     Cache,
     DbClosedError,
@@ -27,6 +28,7 @@ from rocksdict import (
     WriteBufferManager,
 )
 
+from kapelle.topology.tables.descriptors import open_files_max
 from kapelle.topology.tables.errors import StoreClosed, StoreCorrupt, StoreError, StoreFailed, StoreLocked
 from kapelle.topology.tables.lock import DirectoryLock
 from kapelle.topology.tables.store import Batch
@@ -34,7 +36,6 @@ from kapelle.topology.tables.store import Batch
 MB: Final = 1024 * 1024
 MEMORY_BYTES_DEFAULT: Final = 256 * MB
 MEMORY_BYTES_MIN: Final = 8 * MB
-OPEN_FILES_MAX: Final = 512  # well within the 1,024 that a process may often have, sockets included
 BLOOM_BITS: Final = 10  # one read in a hundred looks into a file in vain
 
 Scan = Iterator[tuple[bytes, bytes]]
@@ -82,18 +83,31 @@ class Memory:
 class RocksStore:
     """A store in a directory, which one process has at a time.
 
-    `wait_s` is how long to wait for another process to leave it, as when one takes over from another.
+    `wait_s` is how long to wait for another process to leave it, as when one takes over from another. `check` looks at
+    the directory before RocksDB opens it, and may refuse it: opening a damaged one deletes what is left of its log.
     """
 
-    def __init__(self, path: Path, memory: Memory, *, wait_s: float = 0.0) -> None:
-        self.path = path
-        self._memory = memory
-        self._lock = DirectoryLock(path, wait_s=wait_s)
+    def __init__(
+        self,
+        path: Path,
+        memory: Memory,
+        *,
+        wait_s: float = 0.0,
+        check: Callable[[Path], None] | None = None,
+    ) -> None:
+        self._lock: DirectoryLock | None = DirectoryLock(path, wait_s=wait_s)
         try:
-            self._rocks = _opened(path, memory)
+            if check is not None:
+                check(path)
+            self._hold(path, memory, _opened(path, memory))
         except BaseException:
             self._lock.release()
             raise
+
+    def _hold(self, path: Path, memory: Memory, rocks: Rdict) -> None:
+        self.path = path
+        self._memory = memory
+        self._rocks = rocks
         # The same rows, without a search for the column family by its name at every call.
         self._rows = self._rocks.get_column_family("default")
         self._get = self._rows.get
@@ -175,7 +189,8 @@ class RocksStore:
         except Exception as error:
             raise _translated(self.path, error) from error
         finally:
-            self._lock.release()
+            if self._lock is not None:
+                self._lock.release()
 
     # A scan holds its options although it never reads them: rocksdict's iterator points into their memory for its
     # bound, and does not keep them alive.
@@ -203,15 +218,41 @@ class RocksStore:
             raise _translated(self.path, error) from error
 
 
-def _opened(path: Path, memory: Memory) -> Rdict:
+class Peek(RocksStore):
+    """The rows that the next start would find in a directory. Whoever peeks has its lock, and changes nothing in it."""
+
+    def __init__(self, path: Path, memory: Memory) -> None:
+        self._lock = None
+        self._hold(path, memory, _opened(path, memory, AccessType.read_only()))
+
+    def write(self, batch: Batch, /, *, sync: bool = False) -> None:  # noqa: ARG002
+        raise StoreFailed(self.path, "it is only being looked at")
+
+
+def has_rows(path: Path) -> bool:
+    """Whether a directory has a store. Raises `StoreCorrupt` if it has parts of one."""
     rows = path / "rows"
-    # RocksDB would make a new, empty database here and delete the files of the old one.
-    if not (rows / "CURRENT").exists() and (any(rows.glob("*.sst")) or any(rows.glob("*.log"))):
+    if (rows / "CURRENT").exists():
+        return True
+    if any(rows.glob("*.sst")) or any(rows.glob("*.log")):
         raise StoreCorrupt(path, "the file CURRENT is missing, but there are files with rows")
+    return False
+
+
+def repair(path: Path, memory: Memory) -> None:
+    """Make a store of the files with rows that can be read. RocksDB puts the others into `rows/lost`."""
+    try:
+        Rdict.repair(str(path / "rows"), _options(memory))
+    except Exception as error:
+        raise _translated(path, error) from error
+
+
+def _opened(path: Path, memory: Memory, access: AccessType | None = None) -> Rdict:
+    has_rows(path)  # where parts are left, RocksDB would make a new, empty database and delete the files of the old one
     try:
         options = _options(memory)
         # Unless the column family is named, rocksdict opens it with the options of the last time and a cache of 8 MB.
-        return Rdict(str(rows), options, {"default": options})
+        return Rdict(str(path / "rows"), options, {"default": options}, access or AccessType.read_write())
     except Exception as error:
         raise _translated(path, error) from error
 
@@ -257,7 +298,7 @@ def _options(memory: Memory) -> Options:
     options.set_compression_type(DBCompressionType.lz4())
     options.set_level_compaction_dynamic_level_bytes(True)
     options.set_max_background_jobs(2)
-    options.set_max_open_files(OPEN_FILES_MAX)
+    options.set_max_open_files(open_files_max())
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(4 * MB)

@@ -40,8 +40,17 @@ class ShardMeta(msgspec.Struct, frozen=True):
     positions: dict[str, int]
 
 
+class TimeBound(msgspec.Struct, frozen=True):
+    """No owner of the shard has been handed a later time. It is in the changelog, but not in history."""
+
+    at_ms: int
+
+
 META: Final = table_layout(table("_meta", key=tuple[()], row=ShardMeta))
 _FLOORS: Final = table_layout(FLOORS)
+TIME: Final = table("_time", key=tuple[()], row=TimeBound)
+_TIME: Final = table_layout(TIME)
+_UNSEEN: Final = frozenset({TIME.name})  # what history does not give, so that nothing is compared with it
 _TIMERS: Final = table_layout(TIMERS)
 _DUE: Final = table_layout(DUE)
 
@@ -63,6 +72,7 @@ class ShardState(Generic[S]):
         self._places: dict[str, Place[Any]] = {}
         self._buckets: dict[str, Buckets] = {}
         floors: WriteTable[tuple[str], Any] = WriteTable(self._place(_FLOORS))
+        self._time: WriteTable[tuple[()], TimeBound] = WriteTable(self._place(_TIME))
         self._timers = TimerQueue(self._place(_TIMERS), self._place(_DUE))
         for each in layout(processor.tables):
             place = self._place(each)
@@ -108,6 +118,11 @@ class ShardState(Generic[S]):
         for buckets in self._buckets.values():
             buckets.forget_changes()
 
+    def forget_reads(self) -> None:
+        """Forget what reading has noted: a decision was cut off, maybe in the middle of a read."""
+        for overlay in self._overlays:
+            overlay.forget_reads()
+
     def restore(self, rows: Iterable[Row], batch: Batch) -> None:
         """Put rows of the changelog into a batch. Until it is written and `clear` was called, nothing may be read."""
         prefix = self.prefix
@@ -131,6 +146,15 @@ class ShardState(Generic[S]):
     def next_due_at_ms(self) -> int | None:
         return self._timers.next_due_at_ms()
 
+    def time_bound_ms(self) -> int | None:
+        """The latest time that an owner of the shard may have been handed; None if there was none."""
+        bound = self._time.get(())
+        return None if bound is None else bound.at_ms
+
+    def set_time_bound(self, at_ms: int) -> None:
+        """Let later owners begin at this time."""
+        self._time.put((), TimeBound(at_ms))
+
     def sweep(self, limit: int) -> int:
         """Delete up to `limit` rows that their tables have dropped by the bucket, and tell how many they were."""
         count = 0
@@ -140,7 +164,7 @@ class ShardState(Generic[S]):
 
     def rows(self) -> Iterator[tuple[str, Key, msgspec.Struct]]:
         """Every row that can be seen, by table: those of the processor, then its timers and floors."""
-        for name in sorted(self._places):
+        for name in sorted(self._places.keys() - _UNSEEN):
             if name != DUE.name:  # an index of the timers, with nothing of its own
                 for key, row in self._opened(name, write=False).prefix():
                     yield name, key, row
@@ -148,7 +172,7 @@ class ShardState(Generic[S]):
     def encoded(self) -> Iterator[tuple[bytes, bytes]]:
         """Every row that can be seen, the index of timers too, as it is in the changelog, in the order of the keys."""
         cut = len(self.prefix)
-        for name in sorted(self._places):
+        for name in sorted(self._places.keys() - _UNSEEN):
             place, buckets = self._places[name], self._buckets.get(name)
             start = place.prefix if buckets is None else buckets.bound()
             for key, value in place.overlay.read(start, successor(place.prefix)):

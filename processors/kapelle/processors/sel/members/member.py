@@ -1,4 +1,8 @@
-"""What a member is, and how its arguments are checked."""
+"""What a member is, and how its arguments are checked and counted.
+
+Every string that a member is given is counted here, before the member sees it: to hash, to compare or to copy it takes
+time in proportion to its length. A member counts for itself what it reads of its target, and what it makes.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -8,6 +12,7 @@ from kapelle.processors.sel.errors import SelError, TypeMismatch, Unsupported, d
 from kapelle.processors.sel.limits import Frame, Value
 from kapelle.processors.sel.values import KIND_NAMES, kind_of
 
+SHORT_CHARS = 64  # the price of the node pays for strings up to this length
 Accept = frozenset[type] | None
 Run = Callable[..., Value]
 
@@ -43,25 +48,32 @@ def variadic(run: Run) -> Member:
 
 def invoke(found: Member, name: str, frame: Frame, target: Value, args: list[Value]) -> Value:
     """Check the arguments and call."""
-    if not found.variadic:
-        check(found, name, args)
+    if found.variadic:
+        for arg in args:
+            if arg.__class__ is str and len(arg) > SHORT_CHARS:
+                frame.scan(len(arg))
+    else:
+        check(found, name, frame, args)
     return found.run(frame, target, *args)
 
 
 def construct(found: Member, name: str, frame: Frame, args: list[Value]) -> Value:
     """Check the arguments and make an object. A constructor has no target."""
-    check(found, f"new {name}", args)
+    check(found, f"new {name}", frame, args)
     return found.run(frame, *args)
 
 
-def check(found: Member, name: str, args: list[Value]) -> None:
-    """Refuse a wrong number of arguments, or arguments of the wrong type."""
+def check(found: Member, name: str, frame: Frame, args: list[Value]) -> None:
+    """Refuse a wrong number of arguments, or arguments of the wrong type, and count the strings among them."""
     accepts = found.accepts.get(len(args))
     if accepts is None:
         counts = " or ".join(str(n) for n in sorted(found.accepts))
         raise TypeMismatch(f"Expected {name}() to be given {counts} arguments, but found {len(args)}")
     for accept, arg in zip(accepts, args, strict=True):
-        if accept is not None and arg.__class__ not in accept:
+        cls = arg.__class__
+        if cls is str and len(arg) > SHORT_CHARS:
+            frame.scan(len(arg))
+        if accept is not None and cls not in accept:
             wanted = " or ".join(sorted(KIND_NAMES[a] for a in accept))
             number = next(i for i, a in enumerate(args, start=1) if a is arg)
             raise TypeMismatch(f"Expected {wanted} as argument {number} of {name}(), but found {kind_of(arg)}")

@@ -66,6 +66,7 @@ def _pow(_: Frame, __: Value, base: float, exponent: float) -> float:
 def _random(frame: Frame, _: Value) -> float:
     if frame.host.random is None:
         raise BadValue("Expected a source of random numbers, but the caller gave none")
+    frame.work(5)
     return frame.host.random()
 
 

@@ -11,6 +11,7 @@ from kapelle.processors.sel.members.member import ANY, LONG, STRING, Table, memb
 from kapelle.processors.sel.values import Array, StringArray, kind_of, text_of
 
 BLOCK_CHARS = 1024
+BLANKS = "".join(map(chr, range(33)))
 
 
 def _split(frame: Frame, text: str, pattern: str, limit: int = 0) -> StringArray:
@@ -52,6 +53,7 @@ def _separators(frame: Frame, pattern: str, text: str) -> Iterator[tuple[int, in
 
 
 def _replace_all(frame: Frame, text: str, pattern: str, replacement: str) -> str:
+    frame.work(len(replacement) // 2)  # it is read character by character
     out: list[str] = []
     at = 0
     pieces: list[str | int] | None = None
@@ -129,6 +131,7 @@ def _search_cost(frame: Frame, text: str, wanted: str) -> None:
 
 def _cased(upper: bool) -> Any:
     def run(frame: Frame, text: str) -> str:
+        frame.scan(len(text))
         made = text.upper() if upper else text.lower()  # at most three times as long
         frame.text(len(made), of=(text,))
         return made
@@ -179,7 +182,7 @@ def _equals(frame: Frame, text: str, other: Value) -> bool:
 
 def _trim(frame: Frame, text: str) -> str:
     frame.text(len(text), of=(text,))
-    return text.strip("".join(map(chr, range(33))))
+    return text.strip(BLANKS)
 
 
 ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\b": "\\b", "\n": "\\n", "\r": "\\r", "\f": "\\f", '"': '\\"'})
@@ -204,6 +207,7 @@ def _format(frame: Frame, _: Value, *args: Value) -> str:
     if not args or args[0].__class__ is not str:
         raise TypeMismatch("Expected STRING as argument 1 of format()")
     rest = list(args[1]) if len(args) == 2 and isinstance(args[1], Array) else list(args[1:])
+    frame.work(len(rest) // 16)
     return formatted(frame, args[0], rest)
 
 
@@ -211,6 +215,7 @@ def _join(frame: Frame, _: Value, *args: Value) -> str:
     if not args or args[0].__class__ is not str:
         raise TypeMismatch("Expected STRING as argument 1 of join()")
     rest: Any = args[1] if len(args) == 2 and isinstance(args[1], Array) else args[1:]
+    frame.work(len(rest))
     parts: list[str] = []
     for number, part in enumerate(rest, start=2):
         if part is not None and part.__class__ is not str:

@@ -13,7 +13,11 @@ from kapelle.processors.sel.members.member import LONG, STRING, Member, Table, m
 MOMENT = frozenset({DateTime})
 ZONE = frozenset({Zone})
 FORMATTER = frozenset({Formatter})
-COST = 20  # visits: calendar arithmetic is dearer than a node of the tree
+# Visits: calendar arithmetic is dearer than a node of the tree, a part of a pattern too, and a search in the tables of
+# a zone for the moment at which a day begins is dearer still.
+COST = 20
+PART_COST = 8
+START_OF_DAY_COST = 200
 UNITS = ("Years", "Months", "Weeks", "Days", "Hours", "Minutes", "Seconds", "Millis")
 PROPERTIES = tuple(name for name in FIELDS if name != "year")
 
@@ -84,20 +88,44 @@ def _capital(name: str) -> str:
 
 
 def _print(frame: Frame, moment: DateTime, pattern: str | None = None) -> str:
-    frame.work(COST)
-    text = moment.sel_text() if pattern is None else formatter_of(pattern).printed(moment)
+    if pattern is None:
+        frame.work(COST)
+        text = moment.sel_text()
+    else:
+        formatter = formatter_of(pattern)
+        frame.work(COST + len(pattern) + PART_COST * len(formatter.parts))
+        text = formatter.printed(moment)
     frame.text(len(text))
     return text
 
 
+def _compiled(frame: Frame, pattern: str) -> Formatter:
+    frame.work(COST + len(pattern))
+    frame.spend(64)
+    return formatter_of(pattern)
+
+
+def pattern_cost(formatter: Formatter) -> int:
+    """What it takes to print or to parse by a pattern, in visits."""
+    return COST + PART_COST * len(formatter.parts)
+
+
+def _start_of_day(frame: Frame, moment: DateTime) -> DateTime:
+    _made(frame)
+    if moment.zone.fixed_ms is None:
+        frame.work(START_OF_DAY_COST)
+    return moment.start_of_day()
+
+
 def _parse(frame: Frame, formatter: Formatter, text: str) -> DateTime:
     _made(frame)
+    frame.work(pattern_cost(formatter))
     frame.scan(len(text))
     return parsed(formatter, text, _now_year(frame))
 
 
 def _print_by(frame: Frame, formatter: Formatter, value: int | DateTime) -> str:
-    frame.work(COST)
+    frame.work(pattern_cost(formatter))
     text = formatter.printed(DateTime(value) if isinstance(value, int) else value)
     frame.text(len(text))
     return text
@@ -111,7 +139,7 @@ MOMENT_METHODS: Table = {
     "isBefore": member(lambda _, a, b: a.ms < b.ms, (MOMENT,)),
     "isEqual": member(lambda _, a, b: a.ms == b.ms, (MOMENT,)),
     "getMillis": member(lambda _, m: m.ms),
-    "withTimeAtStartOfDay": member(_counted(lambda m: m.start_of_day())),
+    "withTimeAtStartOfDay": member(_start_of_day),
     **{f"plus{unit}": _moving(unit, 1) for unit in UNITS},
     **{f"minus{unit}": _moving(unit, -1) for unit in UNITS},
     **{name: member(_counted(lambda m, n=name: Property(m, n))) for name in PROPERTIES},
@@ -127,7 +155,7 @@ FORMATTER_METHODS: Table = {
     "parseMillis": member(lambda f, by, text: _parse(f, by, text).ms, (STRING,)),
     "print": member(_print_by, (frozenset({int, DateTime}),)),
 }
-FORMATTER_STATIC: Table = {"forPattern": member(_counted(lambda _, pattern: formatter_of(pattern)), (STRING,))}
+FORMATTER_STATIC: Table = {"forPattern": member(lambda f, _, pattern: _compiled(f, pattern), (STRING,))}
 PROPERTY_METHODS: Table = {
     "get": member(_counted(lambda p: p.get())),
     "getAsText": member(_counted(lambda p: p.as_text())),

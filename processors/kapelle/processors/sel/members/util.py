@@ -11,7 +11,7 @@ from kapelle.processors.sel.joda.zone import DAY_MS, zone_of
 from kapelle.processors.sel.limits import Frame, Value
 from kapelle.processors.sel.members.member import ANY, LONG, STRING, TEXT_OR_LONG, Table, member
 from kapelle.processors.sel.members.numbers import parsed_long
-from kapelle.processors.sel.members.times import MOMENT, now_ms
+from kapelle.processors.sel.members.times import COST, MOMENT, now_ms
 from kapelle.processors.sel.types import Uuid
 from kapelle.processors.sel.values import LongArray, json_of
 
@@ -32,7 +32,7 @@ _PERIOD_JOIN = re.compile(r", and |, | and ")
 
 def _day(frame: Frame, value: str | int) -> date:
     """The day of a date like 20240229, given as text or number."""
-    frame.work(5)
+    frame.work(COST)
     text = str(value)
     if len(text) == 8 and text.isascii() and text.isdigit():
         try:
@@ -46,7 +46,8 @@ def _date(frame: Frame, value: str | int) -> DateTime:
     return DateTime((_day(frame, value) - EPOCH_DAY).days * DAY_MS)
 
 
-def _date_int(moment: DateTime) -> str:
+def _date_int(frame: Frame, moment: DateTime) -> str:
+    frame.work(COST)
     return formatter_of(DATE_INT).printed(moment)
 
 
@@ -74,6 +75,7 @@ def period_ms(text: str) -> int:
 
 
 def _remaining(frame: Frame, moment: DateTime, duration: str) -> str:
+    frame.work(COST)
     left = max(moment.ms + period_ms(duration) - now_ms(frame), 0)
     return f"{left} milliseconds"
 
@@ -123,8 +125,8 @@ def _id_text(frame: Frame, target: Uuid) -> str:
 
 UTIL: Table = {
     "dateIntToTs": member(lambda f, _, d: _date(f, d).ms, (TEXT_OR_LONG,)),
-    "tsToDateInt": member(lambda _, __, ms: _date_int(DateTime(_number(ms))), (TEXT_OR_LONG,)),
-    "incrementDateInt": member(lambda f, _, d, n: _date_int(_date(f, d).plus("Days", n)), (TEXT_OR_LONG, LONG)),
+    "tsToDateInt": member(lambda f, _, ms: _date_int(f, DateTime(_number(ms))), (TEXT_OR_LONG,)),
+    "incrementDateInt": member(lambda f, _, d, n: _date_int(f, _date(f, d).plus("Days", n)), (TEXT_OR_LONG, LONG)),
     "dateIntHourToTs": member(_date_int_hour_to_ts, (TEXT_OR_LONG, TEXT_OR_LONG, STRING, TEXT_OR_LONG, TEXT_OR_LONG)),
     "timeoutForDateTimeDeadline": member(lambda f, _, m, d: _remaining(f, m, d), (MOMENT, STRING)),
     "timeoutForDateIntDeadline": member(lambda f, _, d, t: _remaining(f, _date(f, d), t), (TEXT_OR_LONG, STRING)),

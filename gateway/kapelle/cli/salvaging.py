@@ -1,0 +1,96 @@
+"""Damaged directories of `kapelle dev`: what to tell about them, and going on with what can be read."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from kapelle.cli import output
+from kapelle.cli.errors import BadSalvage, DataDamaged, DataInUse
+
+if TYPE_CHECKING:
+    from kapelle.schemas import Framing
+    from kapelle.topology.build import Topology
+    from kapelle.topology.embedded import EmbeddedRuntime, Lost
+    from kapelle.topology.salvage import Salvaged
+
+LOG: Final = "log"
+VIEWS: Final = "views"
+REPORT: Final = "salvaged.json"
+WHO: Final = "salvage"  # in the place of a processor, in the letter that tells of it
+TELL_S: Final = 30.0
+
+
+@contextmanager
+def damage_told(data: Path) -> "Iterator[None]":
+    """Let an error of RocksDB about damaged files tell the operator what can be done."""
+    from kapelle.topology.tables import StoreCorrupt  # noqa: PLC0415 - slow to import
+
+    try:
+        yield
+    except StoreCorrupt as error:
+        raise DataDamaged(data, error.reason) from error
+
+
+def salvaged(data: Path | None, topology: "Topology", framing: "Framing | None") -> "Salvaged | None":
+    """Make a damaged directory usable again, and say what was given up. None: nothing was wrong with it."""
+    from kapelle.topology.salvage import salvage  # noqa: PLC0415 - slow to import
+    from kapelle.topology.tables import StoreLocked  # noqa: PLC0415
+    from kapelle.views.witness import witness_of  # noqa: PLC0415
+
+    if data is None:
+        raise BadSalvage("Expected --data DIR with --salvage, to say which directory is damaged, but found none")
+    try:
+        found = salvage(topology, data / LOG, witness_of(data / VIEWS, topology), framing=framing)
+    except StoreLocked as error:
+        raise DataInUse(data, error.holder) from error
+    if found is None:
+        output.say(f"nothing to salvage: all that was acknowledged is in {data}, and all of it can be read")
+        return None
+    # The view may show what the log has no more. It is made again from the log, so what it was is kept.
+    if (data / VIEWS).is_dir():
+        shutil.copytree(data / VIEWS, found.kept / VIEWS, dirs_exist_ok=True)
+    (found.kept / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(_report(found)), indent=2))
+    output.say(str(found), style="bold yellow")
+    return found
+
+
+def record(runtime: "EmbeddedRuntime", found: "Salvaged") -> None:
+    """Put what was given up among the dead letters, where it stays."""
+    from kapelle.schemas import Codec  # noqa: PLC0415 - slow to import
+    from kapelle.schemas.contracts import DeadLetter, Stage  # noqa: PLC0415
+    from kapelle.topology.deadletters import NOWHERE, REASON_CHARS_MAX  # noqa: PLC0415
+    from kapelle.topology.log import Place  # noqa: PLC0415
+    from kapelle.topology.partition_time import SYSTEM_CLOCK  # noqa: PLC0415
+
+    topology = runtime.topology
+    first = found.lost[0].place if found.lost else Place(topology.dead_letters, 0)
+    letter = DeadLetter(
+        processor=WHO,
+        stage=Stage.OTHER,
+        reason=str(found)[:REASON_CHARS_MAX],
+        error="LogDamaged",
+        topic=first.topic,
+        partition=first.partition,
+        offset=found.lost[0].first if found.lost else NOWHERE,
+        at_ms=SYSTEM_CLOCK(),
+    )
+    value = Codec(topology.catalog()).encode(letter)
+    runtime.publish_at(Place(topology.dead_letters, 0), (WHO.encode(), value, ())).result(TELL_S)
+
+
+def _report(found: "Salvaged") -> dict[str, object]:
+    return {
+        "damage": found.damage,
+        "kept": str(found.kept),
+        "lost": [_named(lost) for lost in found.lost],
+        "tables_made_again": found.rebuilt,
+        "not_folded": [_named(lost) for lost in found.skipped],
+    }
+
+
+def _named(lost: "Lost") -> dict[str, object]:
+    return {"topic": lost.place.topic, "partition": lost.place.partition, "first": lost.first, "end": lost.end}

@@ -1,0 +1,105 @@
+"""The forms of keys. A key is input like any other: whoever writes to a topic chooses it.
+
+| form | such as | of |
+|---|---|---|
+| `ANY` | anything, or nothing | signals from outside, public records |
+| `WORKFLOW` | `etl` | workflows |
+| `INSTANCE` | `etl/12` | runs |
+| `TASK` | `etl/12/load` | tasks, cancellations |
+| `TRIGGER` | `etl/orders` | triggers |
+| `SIGNAL` | `orders.ready` | signals |
+
+A key has one spelling: `etl/012`, `etl/+12` and `etl/١٢` are not the key of an instance, because they would be on other
+partitions than `etl/12`, and two shards would write to one instance.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Final
+
+from kapelle.processors.errors import ProcessorError
+
+INSTANCE_MAX: Final = 2**63 - 1
+SHOWN_CHARS_MAX: Final = 80
+
+_INSTANCE: Final = r"[^/]+/(?P<number>[1-9][0-9]{0,18})"
+
+
+class KeyForm(StrEnum):
+    """What the keys of a stream look like. The value says so to people."""
+
+    ANY = "any key"
+    WORKFLOW = "a workflow id"
+    INSTANCE = "a workflow id, a slash, and the number of an instance"
+    TASK = "a workflow id, the number of an instance and a step id, with slashes between them"
+    TRIGGER = "a workflow id, a slash, and a trigger id"
+    SIGNAL = "the name of a signal"
+
+
+class KeyUnreadable(ProcessorError):
+    """A key that is not of the form of its stream."""
+
+    def __init__(self, form: KeyForm, key: str) -> None:
+        super().__init__(f"Expected {form.value} as the key, but found {key[:SHOWN_CHARS_MAX]!r}")
+        self.form = form
+        self.key = key
+
+
+def _whole(pattern: str) -> Callable[[str], object]:
+    return re.compile(pattern, re.DOTALL).fullmatch
+
+
+_instance: Final = re.compile(_INSTANCE, re.DOTALL).fullmatch
+_task: Final = re.compile(_INSTANCE + "/.+", re.DOTALL).fullmatch
+
+
+def _is_instance(key: str) -> bool:
+    found = _instance(key)
+    return found is not None and int(found["number"]) <= INSTANCE_MAX
+
+
+def _is_task(key: str) -> bool:
+    found = _task(key)
+    return found is not None and int(found["number"]) <= INSTANCE_MAX
+
+
+# For each form, what is true of its keys alone.
+READS: Final[Mapping[KeyForm, Callable[[str], object]]] = {
+    KeyForm.ANY: lambda _: True,
+    KeyForm.WORKFLOW: _whole("[^/]+"),
+    KeyForm.INSTANCE: _is_instance,
+    KeyForm.TASK: _is_task,
+    KeyForm.TRIGGER: _whole("[^/]+/.+"),
+    KeyForm.SIGNAL: bool,
+}
+
+# The same, sooner for those that are looked at most: what these do not match must be asked above.
+READS_MOST: Final = {
+    **READS,
+    KeyForm.INSTANCE: _whole("[^/]+/[1-9][0-9]{0,17}"),
+    KeyForm.TASK: _whole("[^/]+/[1-9][0-9]{0,17}/.+"),
+}
+
+
+def trigger_key(workflow_id: str, trigger_id: str) -> str:
+    """The key of a trigger."""
+    return f"{workflow_id}/{trigger_id}"
+
+
+def run_key(workflow_id: str, instance_id: int) -> str:
+    """The key of an instance. A workflow id holds no slash, so it can be taken apart again."""
+    return f"{workflow_id}/{instance_id}"
+
+
+def task_key(instance: str, step_id: str) -> str:
+    """The key of the tasks of a step, by the key of its instance."""
+    return f"{instance}/{step_id}"
+
+
+def ids_of(key: str) -> tuple[str, int]:
+    """The workflow id and the instance id of a key. Raises `KeyUnreadable`."""
+    workflow_id, _, number = key.rpartition("/")
+    if not _is_instance(key):
+        raise KeyUnreadable(KeyForm.INSTANCE, key)
+    return workflow_id, int(number)

@@ -1,0 +1,33 @@
+"""Which answer ended an attempt: a digest of it stands in the event, so that another answer is known as such.
+
+An attempt is answered once. A worker that has not heard what became of its answer gives it again, and is told that it
+was taken; an answer with other outputs or signals was not taken, whatever the attempt has become.
+"""
+
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import Report
+
+DIGEST_CHARS: Final = 32
+GOING_ON: Final = frozenset({Report.STARTED, Report.HEARTBEAT})
+
+
+def answer_of(report: c.ReportTask) -> str | None:
+    """What tells an answer from others: kind, outputs and signals, however they are written. None for a heartbeat."""
+    if report.report in GOING_ON:
+        return None
+    said = f"{report.report.value}\n{_canonical(report.outputs)}\n{_canonical(report.signals)}"
+    return sha256(said.encode(errors="surrogatepass")).hexdigest()[:DIGEST_CHARS]
+
+
+def _canonical(text: str | None) -> str:
+    if text is None:
+        return ""
+    try:
+        return msgspec.json.encode(msgspec.json.decode(text), order="sorted").decode()
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return text

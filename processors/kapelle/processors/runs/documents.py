@@ -1,0 +1,54 @@
+"""What is read in commands to `runs` that only processors send, before they are decided on."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kapelle.processors.params import definitions_of
+from kapelle.processors.params.stored import values_of
+from kapelle.processors.runs.params import parsed_object
+from kapelle.processors.runs.plan import Plan, digest_of, plan_of
+from kapelle.processors.runs.processor import runs
+from kapelle.processors.runs.restarts import Restart
+from kapelle.processors.runs.states import ENDS_AS, INSTANCE_TERMINAL
+from kapelle.schemas import contracts as c
+
+_params = msgspec.json.Decoder(dict[str, str | int]).decode
+
+
+@runs.reads(c.StartRun)
+def start_run(command: c.StartRun) -> None:
+    plan = plan_of(digest_of(command.definition), lambda: command.definition)
+    if plan.workflow.id != command.workflow_id:
+        raise ValueError(f"the definition is that of {plan.workflow.id!r:.80}")
+    values_of(command.params)
+    definitions_of(parsed_object(command.run_params))
+    _of_steps(parsed_object(command.step_run_params), plan)
+    parsed_object(command.initiator)
+    if command.restart is not None:
+        _of_steps(Restart.parse(command.restart).step_run_params, plan)
+
+
+def _of_steps(by_step: Mapping[str, object], plan: Plan) -> None:
+    for step_id, given in by_step.items():
+        if not isinstance(given, dict):
+            raise TypeError(f"the parameters of step {step_id!r:.80} are no object")
+        if step_id in plan.steps:
+            plan.steps[step_id].definitions_with(definitions_of(given))
+
+
+@runs.reads(c.TerminateRun)
+def terminate_run(command: c.TerminateRun) -> None:
+    if command.action not in ENDS_AS:
+        raise ValueError(f"{command.action} does not end a run")
+
+
+@runs.reads(c.EndQueuedRun)
+def end_queued_run(command: c.EndQueuedRun) -> None:
+    if command.status not in INSTANCE_TERMINAL:
+        raise ValueError(f"{command.status} is not the end of a run")
+
+
+@runs.reads(c.MatchDependency)
+def match_dependency(command: c.MatchDependency) -> None:
+    _params(command.params)

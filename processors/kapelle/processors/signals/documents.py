@@ -1,0 +1,21 @@
+"""What is read in commands to `signals` that only processors send, before they are decided on."""
+
+from kapelle.processors.signals.finding import Cursor
+from kapelle.processors.signals.matching import conditions_of
+from kapelle.processors.signals.processor import signals
+from kapelle.schemas import contracts as c
+
+
+@signals.reads(c.SubscribeTrigger)
+def subscribe_trigger(command: c.SubscribeTrigger) -> None:
+    conditions_of(command.match)
+
+
+@signals.reads(c.AwaitSignal)
+def await_signal(command: c.AwaitSignal) -> None:
+    conditions_of(command.match)
+
+
+@signals.reads(c.ContinueMatching)
+def continue_matching(command: c.ContinueMatching) -> None:
+    Cursor.parse(command.after)

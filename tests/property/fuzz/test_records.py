@@ -1,0 +1,83 @@
+"""Nothing but dead letters and refusals comes of any record, whoever reads it.
+
+The seed of a failure is in its message: `KAPELLE_FUZZ_SEED=7 pytest tests/property/fuzz` runs it again, and
+`KAPELLE_FUZZ_RECORDS` says how many records each test takes at most.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from kapelle.processors.routes import CANCELLATIONS, TASKS
+from kapelle.processors.streams import Stream
+from tests.property.fuzz import readers
+from tests.property.fuzz.world import World
+
+SEED = int(os.environ.get("KAPELLE_FUZZ_SEED", "17"))
+RECORDS = int(os.environ.get("KAPELLE_FUZZ_RECORDS", "20000"))
+BATCH = 50
+TIME_S = 12.0  # a slow machine takes fewer records instead of more time
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Each record that cannot be read is a line in the log, and here there are thousands."""
+    loggers = [logging.getLogger(name) for name in ("kapelle.journal", "kapelle.views", "fuzz")]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.disabled = False
+
+
+def fed(seed: int, streams: str) -> World:
+    """A world that was fed with records for its inputs, or for its histories as well."""
+    world, until_s = World(seed), time.monotonic() + TIME_S
+    chosen: list[Stream] = list(world.inputs)
+    if streams == "all":
+        chosen += [*world.histories, *world.histories, TASKS, CANCELLATIONS]
+    for _ in range(RECORDS // BATCH):
+        world.feed(chosen, BATCH)
+        if time.monotonic() > until_s:
+            break
+    return world
+
+
+@pytest.mark.parametrize("seed", [SEED, SEED + 1])
+def test_no_input_makes_a_decision_raise_and_the_tables_stay_the_fold_of_the_history(seed: int) -> None:
+    with quiet():
+        world = fed(seed, "inputs")
+
+        assert not world.bugs(), f"seed {seed}"
+        assert not world.violations(), f"seed {seed}"
+        assert readers.unreadable(world) == 0, f"seed {seed}: the engine wrote what it cannot read"
+        assert readers.viewed(world) == 0, f"seed {seed}: the view cannot show what the engine wrote"
+        assert not +readers.relayed(world), f"seed {seed}"
+        assert world.works(), f"seed {seed}"
+
+
+def test_no_record_in_a_history_stops_anybody_who_reads_it() -> None:
+    with quiet():
+        world = fed(SEED + 2, "all")
+
+        assert not world.bugs(), f"seed {SEED + 2}"
+        unreadable = readers.unreadable(world)
+        assert unreadable > 0
+        assert readers.viewed(world) >= unreadable
+        assert readers.relayed(world)["spans"] >= 0
+        assert readers.replayed(world) > 0
+        assert world.works(), f"seed {SEED + 2}"
+
+
+def test_a_seed_makes_the_same_records_again() -> None:
+    one, other = World(SEED), World(SEED)
+
+    made = [[world.making.record(stream) for stream in world.inputs * 20] for world in (one, other)]
+
+    assert made[0] == made[1]

@@ -1,0 +1,63 @@
+"""A record that nobody can read is listed by the view with its coordinates, and stops nothing."""
+
+from typing import Any
+
+import pytest
+
+from kapelle.processors.routes import RUN_EVENTS, WORKFLOW_EVENTS
+from kapelle.processors.streams import Stream
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import InstanceStatus, Report
+from kapelle.testing.engine import Engine
+from kapelle.topology.journal import EmbeddedJournal
+from kapelle.topology.log import Place
+from kapelle.views import Views
+from kapelle.views.queries.browsing import counts
+from kapelle.views.queries.unreadable import unreadable, unreadable_count
+
+REFUSED = c.ReportRefused("load", "token", "w", Report.SUCCEEDED, "there is no such run", 1)
+ENDED = c.RunEnded("etl", 1, 1, InstanceStatus.FAILED, InstanceStatus.FAILED, "", 2**62)
+PUSHED = c.VersionPushed("r", "ann", "etl", 2, "no JSON", "{}", 1)
+
+
+def put(engine: Engine, stream: Stream, key: bytes | None, value: Any) -> None:
+    data = value if isinstance(value, bytes) else engine._codec.encode(value)
+    engine.runtime.publish_at(Place(engine.topology.topic(stream), 0), (key, data, ()))
+    engine.runtime.step_until_idle()
+
+
+@pytest.mark.parametrize(
+    ("stream", "key", "value", "reason"),
+    [
+        (RUN_EVENTS, b"v", REFUSED, "Expected a workflow id, a slash, and the number of an instance as the key"),
+        (RUN_EVENTS, b"v/9223372036854775808", REFUSED, "as the key, but found 'v/9223372036854775808'"),
+        (RUN_EVENTS, None, REFUSED, "as the key, but found ''"),
+        (RUN_EVENTS, b"\xff/1", REFUSED, "Expected a UTF-8 key"),
+        (RUN_EVENTS, b"etl/1", ENDED, "Expected at_ms of RunEnded within bounds"),
+        (RUN_EVENTS, b"etl/2", ENDED, "Expected the key 'etl/1'"),
+        (RUN_EVENTS, b"etl/1", PUSHED, "Expected an event of runs.events, but found VersionPushed"),
+        (WORKFLOW_EVENTS, b"etl", PUSHED, "DecodeError"),
+        (WORKFLOW_EVENTS, b"etl", b"\xff", "Expected a record that begins with"),
+    ],
+)
+def test_a_record_that_cannot_be_read_is_listed_and_the_view_goes_on(
+    stream: Stream, key: bytes | None, value: Any, reason: str
+) -> None:
+    engine = Engine()
+    engine.push(
+        {"properties": {"owner": "o"}, "workflow": {"id": "etl", "steps": [{"step": {"id": "a", "type": "x"}}]}}
+    )
+    engine.start("etl")
+    offset = engine.runtime.end(stream, 0)
+    put(engine, stream, key, value)
+
+    views = Views(EmbeddedJournal(engine.runtime))
+    views.folding.step()
+
+    [found] = views.read(unreadable)
+    assert (found.stream, found.partition, found.offset) == (stream.name, 0, offset)
+    assert reason in found.reason
+    assert views.read(unreadable_count) == 1
+    assert views.read(counts)["IN_PROGRESS"] == 1
+    assert views.lag() == 0
+    views.close()

@@ -1,0 +1,134 @@
+"""What brokers answer about offsets and topics, told apart from no answer.
+
+librdkafka puts error values where an offset is expected: -1001 (invalid), -1000 (stored), -1 (end), -2 (beginning). It
+does so when a broker is away, when a partition has no leader, or when one partition of several has failed. Such a
+number says nothing about the data: the question was not answered, so it is asked again (`Unanswered`). One number has a
+meaning: -1001 for a committed offset, without an error beside it, says that the group has committed nothing.
+
+This is the only module that calls the functions of librdkafka that answer so; a tidy test refuses them elsewhere.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_INVALID,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata  # type: ignore[attr-defined] # exported, but not by name
+
+from kapelle.topology.errors import BrokerRefused, Unanswered
+from kapelle.topology.kafka.translate import meaning
+from kapelle.topology.log import Place
+
+Spot = tuple[str, int]  # a topic and the number of a partition, as a `Place` is
+
+MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+NO_ID = frozenset({"", "None", "AAAAAAAAAAAAAAAAAAAAAA"})  # what stands for the id of a topic that has none
+
+UNCOMMITTED = IsolationLevel.READ_UNCOMMITTED
+COMMITTED = IsolationLevel.READ_COMMITTED
+
+EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+NEWEST = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+
+
+def real_offset(place: object, found: object, asked: str = "where it ends") -> int:
+    """The offset, if it is one. `asked` says what the broker was asked about the place."""
+    if type(found) is not int or found < 0:
+        raise Unanswered(place, asked, f"librdkafka gave {found!r}, which is no offset")
+    return found
+
+
+def no_error(place: object, error: KafkaError | None, asked: str) -> None:
+    """Refuse the answer for a partition that has an error beside it."""
+    if error is None:
+        return
+    found = meaning(error, f"tell {asked} of {place}")
+    if isinstance(found, BrokerRefused):
+        raise found
+    raise Unanswered(place, asked, f"{error.name()}: {error.str()}")
+
+
+def list_offsets(
+    client: AdminClient,
+    places: Iterable[Spot],
+    spec: OffsetSpec,
+    *,
+    isolation: IsolationLevel = UNCOMMITTED,
+    timeout_s: float,
+) -> dict[Place, int]:
+    """The offset of each place. The leader of each partition answers, or nobody does."""
+    return {
+        place: real_offset(place, found.offset) for place, found in _listed(client, places, spec, isolation, timeout_s)
+    }
+
+
+def newest_times(client: AdminClient, places: Iterable[Spot], timeout_s: float) -> dict[Place, int]:
+    """The time of the newest record of each place that has records; an empty place has none."""
+    found = {place: info.timestamp for place, info in _listed(client, places, NEWEST, UNCOMMITTED, timeout_s)}
+    return {place: at_ms for place, at_ms in found.items() if at_ms >= 0}
+
+
+def _listed(
+    client: AdminClient,
+    places: Iterable[Spot],
+    spec: OffsetSpec,
+    isolation: IsolationLevel,
+    timeout_s: float,
+) -> list[tuple[Place, Any]]:
+    asked = {TopicPartition(*place): spec for place in places}
+    if not asked:
+        return []
+    answers = client.list_offsets(asked, isolation_level=isolation, request_timeout=timeout_s)
+    return [(Place(tp.topic, tp.partition), future.result()) for tp, future in answers.items()]
+
+
+def committed_positions(consumer: Consumer, places: Sequence[Spot], timeout_s: float) -> list[TopicPartition]:
+    """What the group of the consumer has committed, with its notes; the offset is -1001 where it has nothing."""
+    found = consumer.committed([TopicPartition(*place) for place in places], timeout_s)
+    for position in found:
+        place, asked = Place(position.topic, position.partition), "what the group has committed"
+        no_error(place, position.error, asked)
+        if position.offset != OFFSET_INVALID:
+            real_offset(place, position.offset, asked)
+    return found
+
+
+def is_committed(position: TopicPartition) -> bool:
+    """Whether the group has committed an offset there."""
+    return position.offset != OFFSET_INVALID
+
+
+def watermarks(consumer: Consumer, place: Spot, timeout_s: float) -> tuple[int, int]:
+    """Where a partition begins and ends."""
+    found: Any = consumer.get_watermark_offsets(TopicPartition(*place), timeout_s)
+    low, high = found if found is not None else (None, None)
+    return real_offset(Place(*place), low, "where it begins"), real_offset(Place(*place), high)
+
+
+def topic_ids(client: AdminClient, names: Sequence[str], timeout_s: float) -> dict[str, str]:
+    """The ids that the brokers gave these topics when they were made."""
+    found = client.describe_topics(TopicCollection(list(names)), request_timeout=timeout_s)
+    return {name: topic_id(name, future.result()) for name, future in found.items()}
+
+
+def topic_id(name: str, described: Any) -> str:
+    """The id of a topic as it was described."""
+    found = str(described.topic_id)
+    if found in NO_ID:
+        raise Unanswered(name, "its id", "the brokers gave none")
+    return found
+
+
+def is_there(topic: TopicMetadata) -> bool:
+    """Whether a topic is there. An error other than that it is missing says nothing about it."""
+    if topic.error is not None and topic.error.code() in MISSING:
+        return False
+    no_error(topic.topic, topic.error, "its partitions")
+    return bool(topic.partitions)
