@@ -57,6 +57,15 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     set_aside: frozenset[RecordAt] = frozenset()
 
 
+WorkerModules = Annotated[
+    list[str] | None,
+    typer.Option("--worker", metavar="MODULE[:WORKER]", help="Serve the steps of this too. Again for more."),
+]
+Registry = Annotated[
+    bool, typer.Option("--registry", help="Run a schema registry too, and write public records by its ids.")
+]
+
+
 def dev(
     *,
     host: Host = "127.0.0.1",
@@ -65,17 +74,12 @@ def dev(
         Path | None,
         typer.Option("--data", metavar="DIR", file_okay=False, help="Where all is kept; else nothing is."),
     ] = None,
-    worker: Annotated[
-        list[str] | None,
-        typer.Option("--worker", metavar="MODULE[:WORKER]", help="Serve the steps of this too. Again for more."),
-    ] = None,
+    worker: WorkerModules = None,
     concurrency: Concurrency = CONCURRENCY,
     http_allow: HttpAllow = None,
     tokens: TokensFile = None,
     hooks: HooksFile = None,
-    registry: Annotated[
-        bool, typer.Option("--registry", help="Run a schema registry too, and write public records by its ids.")
-    ] = False,
+    registry: Registry = False,
     salvage: Salvage = False,
     on_bug: OnBugOption = OnBug.STOP,
     set_aside: SetAside = None,

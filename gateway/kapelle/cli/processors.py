@@ -12,7 +12,7 @@ import typer
 from kapelle.cli.errors import NothingToRun, UnknownProcessor
 from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
-from kapelle.cli.metrics import serving
+from kapelle.cli.metrics import MetricsServer, serving
 from kapelle.cli.options import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
 from kapelle.cli.reach import reaching
 from kapelle.cli.reporting import Reporter
@@ -180,11 +180,17 @@ def run(
         with mending(target):
             running = KafkaMember(topology, kafka, state_dir, settings=settings, hosted=hosted)
         reporter = Reporter(running, metrics_file)
-        if server is not None:
-            server.text, server.failed, server.unready = reporter.text, reporter.stuck, reporter.unready
-            _log.info("serving metrics", extra={"fields": {"url": server.url}})
+        _tell(server, reporter)
         with reporter.weighing if server is not None or metrics_file is not None else nullcontext():
             _run(running, reporter, heard)
+
+
+def _tell(server: MetricsServer | None, reporter: Reporter) -> None:
+    """Let the server of metrics, if there is one, ask the reporter."""
+    if server is None:
+        return
+    server.text, server.failed, server.unready = reporter.text, reporter.stuck, reporter.unready
+    _log.info("serving metrics", extra={"fields": {"url": server.url}})
 
 
 def _run(running: KafkaMember, reporter: Reporter, heard: Stopping) -> None:

@@ -7,7 +7,6 @@ raises, an effect that is too large. Only `apply` can fail after that, and then 
 import logging
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from math import inf
 from time import perf_counter
 from typing import Any
@@ -22,9 +21,9 @@ from kapelle.schemas import Codec
 from kapelle.schemas.contracts import Stage
 from kapelle.schemas.errors import SchemaError, UnknownFingerprint
 from kapelle.schemas.headers import rfc3339, trace_of
-from kapelle.schemas.schema_topic import learn_record
+from kapelle.topology.aside import Aside, Failure, Source, When
 from kapelle.topology.build import Topology, partition_of
-from kapelle.topology.deadletters import NOWHERE, Coordinates, dead_letter, letter_bytes_max, loss_letter, origin_of
+from kapelle.topology.deadletters import Coordinates, origin_of
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import (
     ApplyFailed,
@@ -37,6 +36,7 @@ from kapelle.topology.errors import (
     UnexpectedType,
     UnfitRecord,
 )
+from kapelle.topology.learning import Learner
 from kapelle.topology.log import KEY_BYTES_MAX, Headers, Log, Loss, Out, Place, Record
 from kapelle.topology.metrics import Counters
 from kapelle.topology.overtime import OutOfTime, Overtime
@@ -47,8 +47,6 @@ from kapelle.topology.tables import RowCorrupt, RowVersionUnknown, StoreError
 TRACE_BYTES_MAX = 512
 FRAMINGS = (b"\xc3\x01", b"\x00")  # how a value of ours begins: single-object encoding, or a registry id
 KEY_CHARS_SAFE = KEY_BYTES_MAX // 4  # a key of so many characters fits, whatever they are
-LEARN_EVERY_MS = 1_000  # how often to look for a schema that we do not know
-UNKNOWN_MAX = 1_000  # how many of those to remember
 # Raised through handlers, but by the disk below the tables: no message must be put aside for it.
 NOT_THE_PROCESSORS = (StoreError, RowCorrupt, RowVersionUnknown)
 # What a decision can run out of. It depends on the message, so the message is given up, whatever the policy for bugs.
@@ -68,20 +66,18 @@ class Root(msgspec.Struct, gc=False):
 
 # A message that is not a record: a timer, or a command, the topic that it skips, and how its sender makes headers.
 Entry = tuple[Shard, Message[Any], Root, str | None, Forms]
-# What a message came from: a record, a command that skips a topic, or a timer.
-Source = tuple[Place, Record] | str | None
-Origin = tuple[Source, Root | None]  # and the cascade that it belongs to, if there is one yet
+Origin = tuple[Source, Root | None]  # what a message came from, and the cascade that it belongs to, if there is one yet
 
 
 class Fold:
     """Folds records and messages into tables and outputs. Commands for our own shards join the queue."""
 
     def __init__(self, topology: Topology, codec: Codec, *, log: Log, delivery: Delivery, counters: Counters) -> None:
-        self._topology = topology
         self._codec = codec
         self._decode = codec.decode
         self._encode = codec.encode
-        self._letters = Codec(codec.catalog, record_bytes_max=letter_bytes_max(codec.record_bytes_max))
+        self._aside = Aside(topology, codec, counters)
+        self._learner = Learner(codec, log)
         self._log = log
         self._delivery = delivery
         self._counters = counters
@@ -101,7 +97,6 @@ class Fold:
         self.poisoned: dict[tuple[str, str], str] = {}  # messages whose apply failed: (processor, id) → why
         self.now_ms = 0  # what the wall clock says
         self.steady_ms = 0
-        self._learn_after_ms: dict[int, int] = {}  # by fingerprint
         self.time = b""
 
     def records(  # noqa: C901, PLR0915 - one loop that every record goes through: each branch is a way to be wrong
@@ -211,7 +206,7 @@ class Fold:
             return
         if effects and type(effects[0]) is SetAside:
             aside = Stage.DECODE, NotUnderstood(effects[0].reason)
-            self._put_aside(shard, self._coordinates(shard, message, source), aside)
+            self._put_aside(shard, self._aside.coordinates(shard, message, source), aside)
             return
         made, queued = len(self.outs), len(self.queue)
         try:
@@ -354,7 +349,7 @@ class Fold:
         if _still_due(shard, message):
             raise TimerNotSettled(shard.processor.name, message.key, message.value.name)
 
-    def _bug(self, shard: Shard, message: Message[Any], origin: Origin, failure: tuple[Stage, BaseException]) -> None:
+    def _bug(self, shard: Shard, message: Message[Any], origin: Origin, failure: Failure) -> None:
         stage, error = failure
         # The store tells of all its errors in its own way, also of a stack that was full before it was called.
         cause = error.__cause__ if isinstance(error, NOT_THE_PROCESSORS) else error
@@ -368,9 +363,7 @@ class Fold:
             raise HandlerFailed(shard.processor.name, what, error, record=origin_of(message.id)) from error
         self._give_up(shard, message, origin[0], (stage, error))
 
-    def _exhausted(
-        self, shard: Shard, message: Message[Any], origin: Origin, failure: tuple[Stage, BaseException]
-    ) -> None:
+    def _exhausted(self, shard: Shard, message: Message[Any], origin: Origin, failure: Failure) -> None:
         """A decision ran out of something. Decide what its processor decides instead, and put the message aside."""
         source, root = origin
         stage, error = failure
@@ -407,25 +400,15 @@ class Fold:
             self._apply_failed(shard, message, event, error)
         self._counters.delivered += len(self.queue) - queued
 
-    def _give_up(
-        self, shard: Shard, message: Message[Any], source: Source, failure: tuple[Stage, BaseException]
-    ) -> None:
+    def _give_up(self, shard: Shard, message: Message[Any], source: Source, failure: Failure) -> None:
         if type(message.value) is TimerDue and _still_due(shard, message):
             # A timer has no record to put aside. It is left as it is, and tried again after the next start.
             shard.parked.add((message.key, message.value.name, message.value.due_at_ms))
-        self._put_aside(shard, self._coordinates(shard, message, source), failure)
+        self._put_aside(shard, self._aside.coordinates(shard, message, source), failure)
 
     def _unknown(self, shard: Shard, place: Place, record: Record, error: UnknownFingerprint) -> None:
         """A schema that we do not know. A newer process may have published it: look, and try this record once more."""
-        # Each by itself: a stray record must not keep us from looking for the schema of the next one.
-        if self.steady_ms >= self._learn_after_ms.get(error.fingerprint, 0):
-            if len(self._learn_after_ms) >= UNKNOWN_MAX:
-                self._learn_after_ms.clear()
-            self._learn_after_ms[error.fingerprint] = self.steady_ms + LEARN_EVERY_MS
-            for key, value in self._log.schemas():
-                with suppress(SchemaError):  # not ours to read, or not readable at all: then the record is put aside
-                    learn_record(self._codec.catalog, key, value)
-        if error.fingerprint in self._codec.catalog.schemas:
+        if self._learner.learn(error.fingerprint, self.steady_ms):
             shard.inputs[place.topic].next = record.offset
             self.records(shard, place, (record,))
         else:
@@ -434,35 +417,13 @@ class Fold:
     def _undecodable(self, shard: Shard, source: tuple[Place, Record], error: Exception) -> None:
         self._put_aside(shard, Coordinates.of(*source), (Stage.DECODE, error))
 
-    def _coordinates(self, shard: Shard, message: Message[Any], source: Source) -> Coordinates:
-        if isinstance(source, tuple):
-            return Coordinates.of(*source)
-        place = Place(source or shard.changelog.topic, shard.partition)
-        try:
-            value = None if type(message.value) is TimerDue else self._encode(message.value)
-        except SchemaError:
-            value = None  # the letter tells what the message came from; that is all there is
-        return Coordinates(place, NOWHERE, message.id, message.key.encode(), value)
-
     def lost(self, shard: Shard, loss: Loss) -> None:
-        """A letter about input that vanished before it was read."""
+        """Put a letter about input that vanished before it was read into the transaction."""
         self.touched.add(shard)
-        letter = loss_letter(shard.processor.name, loss, self.now_ms)
-        headers = shard.forms[type(letter)].make(f"{loss.place}-{loss.first}-lost#dead", self.time, None)
-        self.outs.append((Place(self._topology.dead_letters, 0), b"", self._letters.encode(letter), headers))
-        self._counters.put_aside(shard.processor.name)
-        self._counters.lost_inputs += 1
-        self._counters.lost_offsets += loss.count or 0
+        self.outs.append(self._aside.loss(shard, loss, When(self.now_ms, self.time)))
 
-    def _put_aside(self, shard: Shard, at: Coordinates, failure: tuple[Stage, BaseException]) -> None:
-        letter = dead_letter(
-            shard.processor.name, at, failure, now_ms=self.now_ms, record_bytes_max=self._codec.record_bytes_max
-        )
-        headers = shard.forms[type(letter)].make(f"{at.id}#dead", self.time, None)
-        place = Place(self._topology.dead_letters, 0)
-        key = at.key if at.key is not None and len(at.key) <= KEY_BYTES_MAX else b""
-        self.outs.append((place, key, self._letters.encode(letter), headers))
-        self._counters.put_aside(shard.processor.name)
+    def _put_aside(self, shard: Shard, at: Coordinates, failure: Failure) -> None:
+        self.outs.append(self._aside.letter(shard, at, failure, when=When(self.now_ms, self.time)))
 
 
 def _wrong(source: Input, key: bytes, value: Any) -> FoldError:
