@@ -73,7 +73,7 @@ WORKFLOW_EVENTS: Final = Stream(
 RUN_COMMANDS: Final = Stream("runs.commands", (c.ActOnStep, c.RestartRun, c.ReportTask), key=KeyForm.INSTANCE)
 RUN_INTERNAL: Final = Stream(
     "runs.internal",
-    (c.StartRun, c.EndQueuedRun, c.TerminateRun, c.MatchDependency, c.ContinueRun),
+    (c.StartRun, c.EndQueuedRun, c.TerminateRun, c.MatchDependency),
     key=KeyForm.INSTANCE,
 )
 RUN_EVENTS: Final = Stream(

@@ -853,37 +853,6 @@ class ContinueMatching(Contract, frozen=True, gc=False):
         return value, at
 
 
-class ContinueRun(Contract, frozen=True, gc=False):
-    """Go on with a run whose last decision was full. Sent by `runs` to itself."""
-
-    FULL_NAME: ClassVar[str] = "kapelle.ContinueRun"
-    SCHEMA: ClassVar[str] = (
-        r'{"name":"kapelle.ContinueRun","type":"record","fields":['
-        r'{"name":"run_id","type":"long"}],"doc":"Go on with a run whose last decision was full. Sent by `runs` to itse'
-        r'lf."}'
-    )
-    FINGERPRINT: ClassVar[int] = 0x02FA5B79DC966356
-
-    run_id: int
-
-    def to_avro(self, head: bytes = b"") -> bytes:
-        return b"".join(
-            (
-                head,
-                wire.long(self.run_id),
-            )
-        )
-
-    @classmethod
-    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        if (n := data[at]) & 129:
-            run_id_, at = wire.long_at(data, at)
-        else:
-            run_id_, at = n >> 1, at + 1
-        value = cls(run_id_)
-        return value, at
-
-
 class Criticality(StrEnum):
     """How important a workflow is: workers take tasks of a higher one first. OTHER is what a reader sees that does
     not know a later symbol.
@@ -7175,7 +7144,6 @@ __all__ = [
     "CommandRefused",
     "CommandSettled",
     "ContinueMatching",
-    "ContinueRun",
     "Criticality",
     "DeactivateWorkflow",
     "DeadLetter",

@@ -7,7 +7,7 @@ from kapelle.processors.runs import execution
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action
 from kapelle.testing.engine import Engine
-from tests.unit.runs.flows import BEGINNING, I, S, noop, passed, started, step, succeed
+from tests.unit.runs.flows import I, S, noop, passed, started, step
 
 
 def test_a_workflow_of_three_hundred_steps_side_by_side_runs_them_all() -> None:
@@ -57,26 +57,13 @@ def test_a_stop_takes_what_was_left_over_with_it(monkeypatch: pytest.MonkeyPatch
     run = engine.start("flow")
     done = c.ReportTask(engine.task(run, "a").task.token, "a", "w", c.Report.SUCCEEDED)
     engine.runtime.publish(RUN_COMMANDS, run.key, done)
-    engine.runtime.step()  # the command to go on with the steps left over stands in its topic now
+    engine.runtime.step()  # the steps left over wait for their timers now
     engine.runtime.publish(RUN_INTERNAL, run.key, c.TerminateRun("r", "ann", 1, Action.STOP, "enough"))
 
     engine.runtime.step_until_idle()
 
     assert set(run.steps.values()) == {S.SUCCEEDED, S.STOPPED}
     assert run.status is I.STOPPED
-
-
-def test_a_command_to_go_on_that_comes_late_changes_nothing() -> None:
-    run = started(step("a"))
-    succeed(run, "a")
-    run.restart(BEGINNING)
-    before = len(run.events())
-
-    run.engine.send(RUN_INTERNAL, run.key, c.ContinueRun(1))
-    run.engine.send(RUN_INTERNAL, run.key, c.ContinueRun(2))
-    run.engine.send(RUN_INTERNAL, "flow/77", c.ContinueRun(1))
-
-    assert len(run.events()) == before
 
 
 @pytest.mark.parametrize("changes_max", [1, 2, 3, 7])

@@ -97,19 +97,8 @@ def _timeout_ms(plan: Plan, params: str) -> int:
         return DURATION_MS_DEFAULT
 
 
-@runs.decides(c.ContinueRun)
-def continue_run(message: Message[c.ContinueRun], state: Runs, now_ms: int) -> Effects:
-    """Go on with the steps that a full decision left over, without waiting for their timers."""
-    run = state.runs.get((message.key,))
-    if run is None or run.run_id != message.value.run_id or run.status in INSTANCE_TERMINAL:
-        return NOTHING_DECIDED
-    execution = Execution(Draft(runs, message.key, state), message.id, now_ms)
-    _take_up(execution)
-    return execution.draft.effects
-
-
-def _take_up(execution: Execution, first: str | None = None) -> None:
-    """Go on with all steps that were left over, in the order of their creation; with this one first of all."""
+def _take_up(execution: Execution, first: str) -> None:
+    """Continue all steps that a full decision left over: the first one first, the others in order of creation."""
     rows = execution.state.steps.prefix((execution.key,))
     left = [(step_id != first, row.sequence, step_id) for (_, step_id), row in rows if _is_left(row, execution.run)]
     execution.ready.extend(step_id for *_, step_id in sorted(left))

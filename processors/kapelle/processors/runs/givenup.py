@@ -54,7 +54,7 @@ def start_given_up(message: Message[c.StartRun], reason: str, state: Runs, now_m
     return draft.effects
 
 
-@runs.gives_up(c.ContinueRun, c.MatchDependency, c.TerminateRun, TimerDue)
+@runs.gives_up(c.MatchDependency, c.TerminateRun, TimerDue)
 def run_given_up(message: Message[Any], reason: str, state: Runs, now_ms: int) -> Effects:
     """The run fails. A command that speaks of an earlier run changes nothing."""
     run, run_id = state.runs.get((message.key,)), getattr(message.value, "run_id", None)
