@@ -5,7 +5,6 @@ at a time leaves most of it to the others. Callers wait for their turn, and when
 come back.
 """
 
-import gc
 import sys
 import threading
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import anyio.to_thread
 from anyio import CapacityLimiter
 
 from kapelle.api.problems import Unavailable
+from kapelle.topology.collector import at_rest
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,7 +22,7 @@ T = TypeVar("T")
 WAITING_MAX: Final = 8
 SWITCH_S: Final = 0.000_5
 
-_ONE = threading.Lock()  # both settings are the process's own, whatever the number of applications in it
+_ONE = threading.Lock()  # the interval is the process's own, whatever the number of applications in it
 
 
 def _yielding(check: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -32,16 +32,13 @@ def _yielding(check: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     would wait for a whole interval. The garbage collector would stop everyone for longer still: a check makes many
     objects, and none that outlives it.
     """
-    with _ONE:
-        before, collects = sys.getswitchinterval(), gc.isenabled()
+    with _ONE, at_rest():
+        before = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_S)
-        gc.disable()
         try:
             return check(*args, **kwargs)
         finally:
             sys.setswitchinterval(before)
-            if collects:
-                gc.enable()
 
 
 class Checks:
