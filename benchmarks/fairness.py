@@ -10,8 +10,9 @@
 The cases:
 
     quiet       nobody else is there
-    starts      starts that give twenty parameters at the budget of SEL, each sent when the last one is answered
-    pushes      a workflow with such parameters, pushed again and again
+    starts      starts that give twenty parameters of two million visits each, one start after the other
+    budget      the same with parameters that together are just within the budget of a start
+    pushes      the workflow with parameters of two million visits, pushed again and again
     loop        one run of a loop of NoOp steps with 25,000 rounds
     loops       twelve of them
     validate    six callers who let the heavy workflow be validated again and again
@@ -47,10 +48,9 @@ WARM_UP: Final = 10  # starts that are not counted
 HEAVY_PARAMS: Final = 20
 ROUNDS: Final = 25_000
 CHAIN: Final = range(100)
-# Just within the visits that an expression may take: the better part of a second on the machine that this was made on.
-HEAVY: Final = (
-    "int s = 0; " + "for (int i = 0; i < 24000; i += 1) { s = s + i % 7 * 3 - i % 5 * 2; } " * 3 + "return s;"
-)
+LOOP: Final = "for (int i = 0; i < {rounds}; i += 1) {{ s = s + i % 7 * 3 - i % 5 * 2; }} "
+HEAVY: Final = "int s = 0; " + LOOP.format(rounds=24_000) * 3 + "return s;"  # two million visits
+LIGHTER: Final = "int s = 0; " + LOOP.format(rounds=500) + "return s;"  # twenty of them take 200,000 visits
 
 Json = dict[str, Any]
 
@@ -73,9 +73,9 @@ def noop(step_id: str, successors: Mapping[str, str] | None = None, params: Json
     }
 
 
-def heavy_params() -> Json:
-    """Twenty parameters that take as long as expressions may."""
-    return {f"p{number}": {"type": "LONG", "expression": HEAVY} for number in range(HEAVY_PARAMS)}
+def heavy_params(expression: str = HEAVY) -> Json:
+    """Twenty parameters of this expression."""
+    return {f"p{number}": {"type": "LONG", "expression": expression} for number in range(HEAVY_PARAMS)}
 
 
 def heavy() -> Json:
@@ -154,10 +154,16 @@ def _quiet(_: Server) -> None:
     return None
 
 
-def _starts(server: Server) -> Tenant:
+def _starts(server: Server, expression: str = HEAVY) -> Tenant:
     light = {name: {"type": "LONG", "value": 1} for name in heavy_params()}
     server.push(workflow(TENANT, [noop("a")], light)).raise_for_status()
-    return Tenant(server.url, 1, lambda one: one.start(TENANT, heavy_params()))
+    return Tenant(server.url, 1, lambda one: one.start(TENANT, heavy_params(expression)))
+
+
+def _budget(server: Server) -> Tenant:
+    server.push(workflow(TENANT, [noop("a")], heavy_params(LIGHTER))).raise_for_status()
+    server.start(TENANT).raise_for_status()
+    return _starts(server, LIGHTER)
 
 
 def _pushes(server: Server) -> Tenant:
@@ -186,6 +192,7 @@ def _stream(server: Server) -> Tenant:
 CASES: Final[Mapping[str, Callable[[Server], Tenant | None]]] = {
     "quiet": _quiet,
     "starts": _starts,
+    "budget": _budget,
     "pushes": _pushes,
     "loop": _loop,
     "loops": _loops,
