@@ -4,7 +4,7 @@ import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,10 +16,14 @@ from kapelle.api.measuring import ALL as API
 from kapelle.cli.metrics import WORKER
 from kapelle.cli.reporting import Reporter
 from kapelle.cli.worker import worker_text
+from kapelle.processors.effects import Effect
+from kapelle.processors.messages import Message
+from kapelle.processors.routes import RUN_EVENTS
 from kapelle.processors.signals.windows import WINDOW_MS
-from kapelle.schemas.contracts import Task
+from kapelle.schemas.contracts import Report, ReportRefused, Task
 from kapelle.sinks.metrics import SINKS
 from kapelle.sources.metrics import OPENLINEAGE, OUTBOX, SOURCES, TRACES
+from kapelle.testing.faults_inputs import delete_below
 from kapelle.topology.errors import CycleAborted, ProducerLost
 from kapelle.topology.exposition import (
     BROKER,
@@ -45,14 +49,15 @@ from kapelle.worker import Answer, Context, Runner, TransportUnavailable, Word, 
 from tests.integration import metrics_relays
 from tests.integration.api.places import embedded_place, step
 from tests.integration.runtime.members import Deployment, until
-from tests.proof.contracts import Hop, Reminder
-from tests.proof.processors import counting, reminding, stages, topology
+from tests.proof.contracts import Hop, Reminder, Tick
+from tests.proof.processors import Counting, counting, reminding, stages, topology
 from tests.proof.workload import ticks
 from tests.support.broker import Broker
 from tests.support.proxy import ADD_OFFSETS_TO_TXN, PRODUCE, Proxy
 from tests.tidy.files import REPOSITORY
 from tests.unit.signals.announcing import armed, say
-from tests.unit.topology.world import World, tick
+from tests.unit.topology.test_inputs import INPUT, SKIPPING
+from tests.unit.topology.world import World, processor_of, tick
 from tests.unit.worker.samples import task
 
 pytestmark = pytest.mark.timeout(290)
@@ -108,7 +113,7 @@ def limited(**limits: Any) -> MemberSettings:
 def member() -> Watch:
     """A member on a simulated cluster: all that can happen to one."""
     seen = Watch()
-    for happens in (work, failures, restores, limits_met, settling, forgetting):
+    for happens in (work, failures, losses, restores, limits_met, settling, forgetting):
         happens(seen)
     return seen
 
@@ -141,6 +146,26 @@ def failures(seen: Watch) -> None:
         world.log.errors["commit"] = [error("as told")]
         world.run()
         told(seen, world)
+
+
+def losses(seen: Watch) -> None:
+    """A decision that runs out of memory, and input that is deleted before it is read."""
+    world = World(processor_of(out_of_memory), settings=SKIPPING)
+    world.publish("ticks", "a", tick("1"))
+    world.run()
+    told(seen, world)
+    for number in range(3):
+        world.publish("ticks", "a", tick(str(number)))
+    delete_below(world.cluster, INPUT, 3)
+    world.restart()
+    world.step(5)
+    world.now_ms += Limits().doubt_ms  # the answer is believed when it was given twice
+    world.run()
+    told(seen, world)
+
+
+def out_of_memory(message: Message[Tick], state: Counting, now_ms: int) -> Iterable[Effect]:
+    raise MemoryError
 
 
 def restores(seen: Watch) -> None:
@@ -307,6 +332,9 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Watch:
             return seen.moved(name)
 
         look()
+        unreadable = ReportRefused("load", "t", "w", Report.SUCCEEDED, "", 1)
+        place.journal.publish(RUN_EVENTS, "v", unreadable).result(ENOUGH_S)
+        until(lambda: moved("kapelle_view_unreadable_records"), "the view to list the event", ENOUGH_S)
         name = place.push(step("work", "nobody"))
         for _ in range(2):
             place.start(name)
