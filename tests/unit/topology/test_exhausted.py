@@ -1,5 +1,6 @@
 """Decisions that run out of time, memory or stack are given up with a reason, and the member goes on."""
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Stream
 from kapelle.schemas.contracts import DeadLetter, Stage
+from kapelle.topology.overtime import Overtime
 from kapelle.topology.settings import Limits, MemberSettings, OnBug
 from kapelle.topology.tables import MemoryStore, StoreFailed
 from tests.proof.contracts import Counted, Hop, Tick
@@ -241,3 +243,22 @@ def test_a_timer_that_is_given_up_fires_no_more_if_its_processor_settles_it() ->
     assert [name for name, _ in counts(world)] == ["1", "settled"]
     assert world.shard("counting").parked == set()
     assert letter_of(world).key == b"a"
+
+
+@pytest.mark.timeout(30, method="thread")
+def test_code_can_be_profiled_after_an_exception_that_came_too_late() -> None:
+    overtime = Overtime(limit_ms=60)
+    overtime.watch()
+    overtime.fired = True  # as if the decision had ended in the moment in which its time was over
+    overtime.settle()
+    overtime.close()
+    seen: list[str] = []
+
+    sys.setprofile(lambda _frame, event, _arg: seen.append(event))
+    try:
+        tick("1")
+    finally:
+        sys.setprofile(None)
+
+    assert "call" in seen
+    assert not overtime.fired

@@ -10,7 +10,10 @@ innocent decision. A decision that waits instead of computing is given up after 
 The race: a decision may end just before the exception arrives, and then it must not arrive anywhere else. Both threads
 write before they read. The member clears `current` and then reads `fired`; this thread sets `fired` and then reads
 `current`. So either this thread sees that the decision has ended, and raises nothing, or the member sees `fired`, and
-takes the exception back (`settle`) before it goes on.
+absorbs the exception (`settle`) before it goes on.
+
+An exception that is on its way is absorbed by letting it arrive, never by taking it back: CPython 3.11 to 3.13 keep
+looking for one that was taken back. Code runs slower from then on, and a traced function never begins.
 """
 
 import ctypes
@@ -25,9 +28,6 @@ SETTLE_S: Final = 0.0002
 
 _raise_in_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _raise_in_thread.argtypes = (ctypes.c_ulong, ctypes.py_object)
-_take_back = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p)(
-    ("PyThreadState_SetAsyncExc", ctypes.pythonapi)
-)
 
 
 class OutOfTime(BaseException):
@@ -68,16 +68,19 @@ class Overtime:
             self._thread = None
 
     def settle(self) -> None:
-        """After a decision: take back what was raised too late. Afterwards no `OutOfTime` is on its way."""
-        while True:
+        """After a decision: absorb what was raised too late. Afterwards no `OutOfTime` is on its way.
+
+        One more is raised, in the place of one that may be on its way, so that there is exactly one to wait for.
+        """
+        while self.fired:
             try:
                 while self._is_firing:
                     time.sleep(SETTLE_S)
-                _take_back(self._thread_id, None)
-                self.fired = False
+                _raise_in_thread(self._thread_id, OutOfTime)
+                while True:
+                    pass  # the exception ends this
             except OutOfTime:
-                continue
-            return
+                self.fired = self._is_firing
 
     def _look(self) -> None:
         limit_s = self.limit_ms / 1000
