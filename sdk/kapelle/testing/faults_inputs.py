@@ -50,7 +50,7 @@ class VanishingSchedule(Schedule):
 
     def __init__(self, topology: Topology, seed: int, *, policy: OnLostInput, replaces: bool = False) -> None:
         super().__init__(topology, seed)
-        self.turns = {**TURNS, "vanish": 3} | ({"replace": 1} if replaces else {})
+        self.turns = {**TURNS, "vanish": 3, "litter": 0} | ({"replace": 1} if replaces else {})
         self.stops: list[InputLost] = []
         self.gone: list[Life] = []
         self._policy = policy

@@ -359,11 +359,14 @@ TURNS = {
 def _hurried(member: type[Member], chance: random.Random) -> type[Member]:
     """A member whose cycles are full at any moment, whatever the clock says."""
 
-    class Hurried(member):  # type: ignore[misc, valid-type] # as it is, or with a step broken on purpose
-        def _stride(self) -> int:
-            return min(int(super()._stride()), chance.randrange(1, 6))
+    class HurriedFolding(member.folding):  # type: ignore[misc, name-defined] # as it is, or broken on purpose
+        def stride(self) -> int:
+            return min(int(super().stride()), chance.randrange(1, 6))
 
-        def _full(self, until: float) -> bool:
-            return chance.random() < FULL_CHANCE or bool(super()._full(until))
+        def full(self, until: float) -> bool:
+            return chance.random() < FULL_CHANCE or bool(super().full(until))
+
+    class Hurried(member):  # type: ignore[misc, valid-type] # as above
+        folding = HurriedFolding
 
     return Hurried

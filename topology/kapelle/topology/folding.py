@@ -98,7 +98,7 @@ class Folding:
 
     def _runs(self, runs: list[Run], until: float, cascade_until: float | None = None) -> list[Run]:
         """Fold records, a stride at a time, with what each sets off if it may. Returns what is left over."""
-        fold, size = self._fold, self._stride()
+        fold, size = self._fold, self.stride()
         for n, run in enumerate(runs):
             shard = self._shards[run.processor, run.place.partition]
             source = shard.inputs[run.place.topic]
@@ -109,7 +109,7 @@ class Folding:
                 if cascade_until is not None and fold.queue:
                     self._queue(cascade_until)
                 fold.flush()
-                if fold.is_slow or self._full(until) or (cascade_until is not None and self._cascade_full()):
+                if fold.is_slow or self.full(until) or (cascade_until is not None and self._cascade_full()):
                     left = left_over(runs[n:], source.next)
                     self._counters.records -= sum(one.offset >= source.next for one in stride)
                     return left
@@ -117,13 +117,13 @@ class Folding:
 
     def _queue(self, until: float) -> None:
         """Fold timers and commands, and the commands that these send in turn, up to the limit."""
-        fold, queue, size = self._fold, self._fold.queue, self._stride()
+        fold, queue, size = self._fold, self._fold.queue, self.stride()
         while queue and self._folds_left > 0:
             was_slow = fold.entry(queue.popleft())
             self._folds_left -= 1
             if was_slow or self._folds_left % size == 0:
                 fold.flush()
-                if self._full(until):
+                if self.full(until):
                     return
 
     def _background(self, timers: list[Timer], cascade_until: float) -> None:
@@ -138,13 +138,14 @@ class Folding:
             self._queue(cascade_until)
             self._fold.flush()
             self._rest_s = time.perf_counter() - began
-            if self._full(until):
+            if self.full(until):
                 return
 
-    def _stride(self) -> int:
+    def stride(self) -> int:
+        """How many messages are folded between two looks at the limits."""
         return 1 if self._is_careful else STRIDE_RECORDS
 
-    def _full(self, until: float) -> bool:
+    def full(self, until: float) -> bool:
         """Whether the cycle has taken its time, or its overlays their memory, or must be small."""
         return time.perf_counter() > until or self._overlay_full() or self._is_careful
 

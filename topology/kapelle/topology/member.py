@@ -53,6 +53,8 @@ _log = logging.getLogger("kapelle.member")
 class Member:
     """Runs the shards that the log assigns to it. Call `step` until done, then `leave`."""
 
+    folding: type[Folding] = Folding  # tests put one in its place whose cycles are full sooner
+
     def __init__(  # noqa: PLR0913 - each by its name: what the loop stands on, and what tests put in its place
         self,
         topology: Topology,
@@ -88,7 +90,7 @@ class Member:
         self.delivery = Delivery(topology, self.limits, enabled=self.settings.same_cycle)
         self._fold = Fold(topology, codec, log=log, delivery=self.delivery, counters=self.counters)
         self.overtime = self._fold.overtime = Overtime(self.limits.decision_ms_max)
-        self._folding = Folding(self._fold, self.counters)
+        self._folding = self.folding(self._fold, self.counters)
         self._fold.on_bug, self._fold.set_aside = self.settings.on_bug, self.settings.set_aside
         self._inputs = Inputs(log, self.settings)
         self._restorer = Restorer(log, store, limits=self.limits, counters=self.counters, crash=crash)
