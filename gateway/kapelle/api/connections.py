@@ -57,7 +57,7 @@ def raise_descriptor_limit() -> None:
 
 
 def connections_of(descriptors: int) -> int:
-    """How many connections a process may have that may have so many descriptors."""
+    """How many connections a process with this many descriptors may have."""
     reserved = open_files_max(descriptors) + min(descriptors // OTHERS_SHARE, OTHERS_MAX)
     return max(CONNECTIONS_MIN, min(descriptors - reserved, CONNECTIONS_MAX))
 

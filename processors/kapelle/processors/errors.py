@@ -4,7 +4,7 @@ ProcessorError
 ├── caller: the author of a processor
 │   ├── BadDeclaration     a table, stream or handler that cannot work; raised when the processor is built
 │   └── WriteInDecide      `decide` tried to change a table; raised when it happens
-└── caller: whoever wrote a record
+└── caller: the author of a record
     └── KeyUnreadable      a key that is not of the form of its stream (in `keys`)
 """
 

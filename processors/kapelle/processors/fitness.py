@@ -120,7 +120,7 @@ def _bounds(contract: type[Any], value: str, number_max: int) -> Iterator[tuple[
     names = {field.name for field in msgspec.structs.fields(contract)}
     for field in msgspec.structs.fields(contract):
         if field.name.endswith("instance_id") and "request_id" in names and number_max == ASKED_MAX:
-            continue  # whoever asked gets an answer: it is for the decision to refuse it
+            continue  # the decision refuses it, so that the caller gets an answer
         at, kinds = f"{value}.{field.name}", (field.type, *get_args(field.type))
         if int in kinds and get_origin(field.type) is not dict:
             least, most = _range(field.name, number_max)

@@ -1,4 +1,4 @@
-"""The forms of keys. A key is input like any other: whoever writes to a topic chooses it.
+"""The forms of keys. A key is input like any other: the writer of a record chooses it.
 
 | form | such as | of |
 |---|---|---|

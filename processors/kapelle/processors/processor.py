@@ -54,7 +54,7 @@ class Processor(Generic[S]):
         self.given_up: dict[type[Any], GiveUp[Any, S]] = {}
         self.readers: dict[type[Any], Read[Any]] = {}
         self.ignored: set[type[Any]] = set()
-        self.background: set[str] = set()  # kinds of timers: what stands before the first slash of their names
+        self.background: set[str] = set()  # kinds of timers: the part of their names before the first slash
         self.is_patient = False  # nobody inside waits for it: its records may be folded in a few large turns
 
     def decides(self, contract: type[V]) -> Callable[[Decide[V, S]], Decide[V, S]]:
@@ -117,7 +117,7 @@ class Processor(Generic[S]):
     def in_background(self, kind: str) -> None:
         """Timers of this kind go on with work that a decision left over. They fire after all else, in fair turns.
 
-        Turns go by what stands before the first slash of a timer's key, so that many keys of one workflow count as one.
+        Turns go by the part of a timer's key before the first slash, so that many keys of one workflow count as one.
         """
         self.background.add(kind)
 

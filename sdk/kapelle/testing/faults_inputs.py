@@ -22,7 +22,7 @@ DOUBT_MS = 10
 
 
 def delete_below(cluster: Cluster, place: Place, offset: int) -> None:
-    """Delete what stands before an offset, whether anybody has read it or not."""
+    """Delete the records before an offset, whether they were read or not."""
     cluster.firsts[place] = max(cluster.firsts.get(place, 0), min(offset, cluster.stable_end(place)))
 
 
@@ -61,7 +61,7 @@ class VanishingSchedule(Schedule):
         return msgspec.structs.replace(base, limits=limits, on_lost_input=self._policy)
 
     def heal(self) -> None:
-        self._policy = OnLostInput.SKIP  # whoever was stopped is told to go on
+        self._policy = OnLostInput.SKIP  # a member that was stopped is told to go on
         super().heal()
 
     def letters(self) -> list[DeadLetter]:

@@ -3,7 +3,7 @@
 A jump is seeded like everything else, by a chance of its own, so that the histories of other seeds stay what they were.
 What must hold, whatever is set to what:
 
-- the time that a shard is handed in committed cycles never goes back, whoever owns it;
+- the time that a shard is handed in committed cycles never goes back, also when another member owns it;
 - no timer waits longer than the duration that it was set for.
 """
 

@@ -1,4 +1,4 @@
-"""Nothing but dead letters and refusals comes of any record, whoever reads it.
+"""Nothing but dead letters and refusals comes of any record, in every reader.
 
 The seed of a failure is in its message: `KAPELLE_FUZZ_SEED=7 pytest tests/property/fuzz` runs it again, and
 `KAPELLE_FUZZ_RECORDS` says how many records each test takes at most.

@@ -119,7 +119,7 @@ class World(Engine):
             at = records[-1].offset + 1
 
     def feed(self, streams: list[Stream], count: int) -> None:
-        """Publish so many records and fold them, with some time going by."""
+        """Publish this many records and fold them, with some time going by."""
         for _ in range(count):
             stream = self.chance.choice(streams)
             self.put(stream, self.making.record(stream))

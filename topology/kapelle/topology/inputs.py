@@ -1,7 +1,7 @@
 """Input that vanishes below its reader, and how far each input has been read.
 
 Records can be deleted before they are read (retention, `kafka-delete-records`), and a topic can be deleted and created
-again. Offsets alone do not tell: reading would go on at the first record that is there. So whoever takes over a
+again. Offsets alone do not tell: reading would go on at the first record that is there. So a member that takes over a
 partition compares the offset that was committed, and the topic's id beside it, with what the brokers tell (`judged`).
 What says that input was lost is asked for twice. Then the member stops, or goes on and writes a dead letter about each
 loss in the transaction that moves the offset, as the operator chose.

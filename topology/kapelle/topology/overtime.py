@@ -48,7 +48,7 @@ class Overtime:
         self._thread: threading.Thread | None = None
 
     def open(self) -> None:
-        """Start the thread that watches. `watch` does it too; whoever is in a hurry then calls this before."""
+        """Start the thread that watches. `watch` does it too; a thread that must not wait for it calls this before."""
         if self.limit_ms > 0 and self._thread is None:
             self._stop.clear()
             self._thread = threading.Thread(target=self._look, name="kapelle-overtime", daemon=True)

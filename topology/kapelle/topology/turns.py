@@ -1,6 +1,6 @@
 """Whose turn it is, when a cycle cannot do all that waits: timers that are due, and records that are left over.
 
-Background timers take turns by group: what stands before the first slash of a timer's key, which is the workflow. A
+Background timers take turns by group: the part of a timer's key before the first slash, which is the workflow. A
 workflow with a thousand runs that go on gets as many turns as one with a single run. Within a group the timer that was
 due first is taken first. Records keep their order within a partition; partitions take turns, a cycle each.
 """

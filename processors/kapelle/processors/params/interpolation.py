@@ -1,7 +1,7 @@
 """`$name`, `${name}` and `$$` in literal strings.
 
 One pass: what is inserted is not looked at again. A dollar sign before anything else stays as it is. Every piece is
-counted before it is added, so that whoever counts can refuse a text before it is made.
+counted before it is added, so that a text can be refused before it is made.
 """
 
 import re
