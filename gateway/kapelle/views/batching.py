@@ -9,6 +9,8 @@ event of it, with all its indexes. So what is put into a row is gathered, and th
 4. Labels are read off rows, so they come after all puts.
 5. What looks at the rows of a table by other columns than their key waits for nothing: what was gathered for that table
    is written before it; and all there is, before what labels are read off changes otherwise.
+6. Rows are erased before later rows of their table are written, and the same rows once: each round of a loop erases
+   what its steps waited for, and a statement for each round would keep the view behind the engine.
 """
 
 import sqlite3
@@ -53,6 +55,7 @@ class Batch:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._tables: defaultdict[str, dict[Key, Gathered]] = defaultdict(dict)
+        self._erased: defaultdict[str, dict[tuple[Names, Key], None]] = defaultdict(dict)
         self._count = 0
         self._standings: dict[Run, tuple[int, str]] = {}
         self._told: defaultdict[Page, list[Line]] = defaultdict(list)
@@ -97,8 +100,9 @@ class Batch:
         amend(self._connection, table, where, cells)
 
     def erase(self, table: str, where: Cells) -> None:
-        self._write_before(table)
-        erase(self._connection, table, where)
+        if self._tables.get(table) or table in READ_BY_LABELS:
+            self._write_before(table)
+        self._erased[table][tuple(where), tuple(where.values())] = None
 
     def forget(self, workflow_id: str) -> None:
         self.flush()
@@ -111,7 +115,7 @@ class Batch:
         for (workflow_id, instance_id, run_id), (rank, status) in self._standings.items():
             self._rise("runs", (workflow_id, instance_id, run_id), rank, (status,))
             self._rise("instances", (workflow_id, instance_id), grade_of(run_id, rank), (run_id, status))
-        for table in list(self._tables):
+        for table in {**self._tables, **self._erased}:
             self._write(table)
         write_told(self._connection, self._told)
         write_labels(self._connection, self._labels)
@@ -135,6 +139,8 @@ class Batch:
             self._write(table)
 
     def _write(self, table: str) -> None:
+        for names, values in self._erased.pop(table, {}):
+            erase(self._connection, table, dict(zip(names, values, strict=True)))
         rows = self._tables.pop(table, {})
         statements: dict[tuple[str, ...], tuple[str, list[Key]]] = {}
         for key, row in rows.items():
