@@ -13,8 +13,10 @@ from kapelle.topology.journal import EmbeddedJournal, Entry, Point
 from kapelle.topology.page import topology
 from kapelle.topology.tables import StoreLocked
 from kapelle.views import Views
+from kapelle.views.batching import Batch
 from kapelle.views.database import Database
 from kapelle.views.projection.projecting import EVENTS
+from kapelle.views.rows import Cells
 from kapelle.views.schema import KEYS, RISING
 from tests.unit.views.histories import definition, deleted, dump, entries_of, fold, used_engine, written
 
@@ -80,6 +82,22 @@ def test_an_entry_that_cannot_be_read_is_listed_and_changes_nothing_else() -> No
 
     assert found.pop("unreadable") == [(WORKFLOW_EVENTS.name, 0, 0, "etl", "it is torn", 0)]
     assert not any(found.values())
+
+
+def test_rows_are_erased_after_earlier_ones_and_before_later_ones_of_their_table() -> None:
+    database = Database(None, "log")
+    where: Cells = {"workflow_id": "etl", "instance_id": 1, "step_id": "load"}
+    with database.writing() as connection:
+        batch = Batch(connection)
+        for name in ("orders", "returns"):
+            batch.put("dependencies", ("etl", 1, "load", 0), {"name": name})
+            batch.erase("dependencies", where)
+            batch.erase("dependencies", {**where, "step_id": "other"})
+        batch.put("dependencies", ("etl", 1, "load", 1), {"name": "stock"})
+        batch.flush()
+        found = connection.execute("SELECT number, name FROM dependencies").fetchall()
+
+    assert [tuple(row) for row in found] == [(1, "stock")]
 
 
 def test_the_keys_of_changes_are_those_of_the_tables() -> None:
