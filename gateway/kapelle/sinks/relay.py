@@ -27,11 +27,10 @@ from kapelle.sinks.progress import Progress, Ticket
 from kapelle.sources.group import GroupReader
 from kapelle.sources.letters import bytes_of, headers_of, letter_about, place_of
 from kapelle.sources.mapping import passes
-from kapelle.sources.passing import FAULTS
 from kapelle.sources.patience import Patience
 from kapelle.sources.publishing import Publisher, failure, sent
 from kapelle.topology.build import DEAD_LETTERS, Topology
-from kapelle.topology.journal import JournalUnavailable
+from kapelle.topology.journal import RECORD_FAULTS, JournalUnavailable
 from kapelle.topology.journal.reading import Decoder, key_text
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.schemas import SchemaTopic
@@ -147,7 +146,7 @@ class SinkRelay:
         try:
             event = cloud_event(key, self._decoder.decode(message.value() or b""), headers_of(message))
             is_wanted = passes(self._sink, event.data)
-        except (SchemaError, *FAULTS) as error:
+        except (SchemaError, *RECORD_FAULTS) as error:
             self._lanes.put(key, Job(ticket, message, problem=error))
             return
         if is_wanted:

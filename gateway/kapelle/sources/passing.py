@@ -2,31 +2,18 @@
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Final, TypeVar
+from typing import TypeVar
 
-import msgspec
-
-from kapelle.topology.journal import Entry
+from kapelle.topology.journal import RECORD_FAULTS, Entry
 
 T = TypeVar("T")
-
-# What a record can bring about in the code that tells it.
-FAULTS: Final = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    msgspec.MsgspecError,
-)
 
 
 def told(entry: Entry, tell: Callable[[], Iterable[T]], log: logging.Logger) -> list[T] | None:
     """What is to be told of an entry; None, with a line in the log, if that cannot be said."""
     try:
         return list(tell())
-    except FAULTS as error:
+    except RECORD_FAULTS as error:
         why = f"{type(error).__name__}: {error}"
         log.warning("passed over %s-%d at %d: %s", entry.stream, entry.partition, entry.offset, why)
         return None

@@ -10,21 +10,13 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Final
 
-import msgspec
-
-from kapelle.topology.journal import Entry
+from kapelle.topology.journal import RECORD_FAULTS, Entry
 from kapelle.views.batching import Batch
 from kapelle.views.projection import project
 
 # What a record can bring about in the code that projects it, and in SQLite when its values are written.
 FAULTS: Final = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    msgspec.MsgspecError,
+    *RECORD_FAULTS,
     sqlite3.DataError,
     sqlite3.IntegrityError,
     sqlite3.InterfaceError,

@@ -19,7 +19,7 @@ READY_LAG_RECORDS: Final = 10_000  # a view folds so many within a second
 
 @router.get("/health", summary="Whether all is well")
 async def health(here: Here) -> Response:
-    """200 while the engine (if it is in this process) and the view go on; 503 with what has failed: start it anew.
+    """200 while the engine (if it is in this process) and the view go on; 503 with what has failed: restart it.
 
     `views.unreadable` is how many records of the log the view could not read: it lists them, and goes on.
     """

@@ -6,7 +6,22 @@
 A record that is too large or cannot be encoded is the caller's: `RecordTooLarge`, `NotEncodable` (`kapelle.schemas`).
 """
 
+from typing import Final
+
+import msgspec
+
 from kapelle.topology.errors import TopologyError
+
+# What the values of one record can raise in code that reads them, as against a disk or a log that fails.
+RECORD_FAULTS: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    msgspec.MsgspecError,
+)
 
 
 class JournalError(TopologyError):
