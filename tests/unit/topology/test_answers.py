@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kapelle.topology.errors import BrokerRefused, ChangelogShortened, CycleAborted, Unanswered
 from kapelle.topology.kafka.answers import (
@@ -81,6 +81,30 @@ def test_a_group_without_an_offset_is_an_answer_but_an_error_beside_it_is_none()
     for given in (position(-1001, AWAY), position(7, AWAY), position(-1), position(-2), position(-1000)):
         with pytest.raises(Unanswered, match="what the group has committed, for t-3"):
             committed_positions(Client(given), [PLACE], 1)  # type: ignore[arg-type]
+
+
+class NewCluster:
+    """A cluster that looks for the coordinator of a group when it is first asked about one."""
+
+    def __init__(self, *errors: int) -> None:
+        self._errors = list(errors)
+
+    def committed(self, places: list[TopicPartition], timeout_s: float) -> list[Any]:  # noqa: ARG002
+        if self._errors:
+            raise KafkaException(KafkaError(self._errors.pop(0)))
+        return [position(-1001)]
+
+
+def test_a_group_without_a_coordinator_is_asked_again_until_the_time_is_over() -> None:
+    coming = (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+
+    (found,) = committed_positions(NewCluster(*coming), [PLACE], 10)  # type: ignore[arg-type]
+    assert not is_committed(found)
+
+    with pytest.raises(KafkaException):
+        committed_positions(NewCluster(*coming), [PLACE], 0)  # type: ignore[arg-type]
+    with pytest.raises(KafkaException):
+        committed_positions(NewCluster(KafkaError.GROUP_AUTHORIZATION_FAILED), [PLACE], 10)  # type: ignore[arg-type]
 
 
 def test_a_refusal_beside_an_offset_stays_a_refusal() -> None:

@@ -20,20 +20,13 @@ from kapelle.cli.failures import AWAY, kafka_error
 from kapelle.cli.options import Target
 from kapelle.topology.build import Topology
 from kapelle.topology.errors import BadSetting, TopologyError, Unanswered
+from kapelle.topology.kafka.answers import COORDINATOR_COMING
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import REFUSED, made
 
 FREE_MB: Final = 1_024
 SLICE_S: Final = 0.1
 SHORTLY_S: Final = 2.0  # what a cluster that answers at all takes many times over
-# Who coordinates a group is being found out.
-COMING: Final = frozenset(
-    {
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.NOT_COORDINATOR,
-    }
-)
 
 Configs = dict[str, dict[str, str]]
 
@@ -153,7 +146,7 @@ def _found(check: Check, case: Case) -> list[Finding]:
             found = list(check(case))
         except (KafkaException, TopologyError) as error:
             said = kafka_error(error)
-            if said is not None and said.code() in COMING and time.monotonic() < until_s:
+            if said is not None and said.code() in COORDINATOR_COMING and time.monotonic() < until_s:
                 time.sleep(SLICE_S)
                 continue
             if said is None or said.code() not in AWAY or not case.is_patient:

@@ -8,6 +8,7 @@ meaning: -1001 for a committed offset, without an error beside it, says that the
 This is the only module that calls the functions of librdkafka that answer so; a tidy test refuses them elsewhere.
 """
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from confluent_kafka import (
     Consumer,
     IsolationLevel,
     KafkaError,
+    KafkaException,
     TopicCollection,
     TopicPartition,
 )
@@ -28,6 +30,15 @@ from kapelle.topology.log import Place
 Spot = tuple[str, int]  # a topic and the number of a partition, as a `Place` is
 
 MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
+# The brokers are choosing the coordinator of a group. A new cluster does so when it is first asked about a group.
+COORDINATOR_COMING = frozenset(
+    {
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_COORDINATOR,
+    }
+)
+RETRY_S = 0.05
 NO_ID = frozenset({"", "None", "AAAAAAAAAAAAAAAAAAAAAA"})  # what stands for the id of a topic that has none
 
 UNCOMMITTED = IsolationLevel.READ_UNCOMMITTED
@@ -91,13 +102,26 @@ def _listed(
 
 def committed_positions(consumer: Consumer, places: Sequence[Spot], timeout_s: float) -> list[TopicPartition]:
     """What the group of the consumer has committed, with its notes; the offset is -1001 where it has nothing."""
-    found = consumer.committed([TopicPartition(*place) for place in places], timeout_s)
+    found = _committed(consumer, places, timeout_s)
     for position in found:
         place, asked = Place(position.topic, position.partition), "what the group has committed"
         no_error(place, position.error, asked)
         if position.offset != OFFSET_INVALID:
             real_offset(place, position.offset, asked)
     return found
+
+
+def _committed(consumer: Consumer, places: Sequence[Spot], timeout_s: float) -> list[TopicPartition]:
+    """Asks again while the group has no coordinator: librdkafka returns that error at once."""
+    until_s = time.monotonic() + timeout_s
+    while True:
+        left_s = max(until_s - time.monotonic(), RETRY_S)
+        try:
+            return consumer.committed([TopicPartition(*place) for place in places], left_s)
+        except KafkaException as error:
+            if error.args[0].code() not in COORDINATOR_COMING or time.monotonic() >= until_s:
+                raise
+        time.sleep(RETRY_S)
 
 
 def is_committed(position: TopicPartition) -> bool:

@@ -14,7 +14,7 @@ from kapelle.topology.kafka.admin import Admin
 from kapelle.topology.kafka.answers import is_committed, topic_id
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.notes import Note
-from kapelle.topology.kafka.offsets import Offsets, committed
+from kapelle.topology.kafka.offsets import Offsets, asked_until, committed
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.log import Loss, Place
 
@@ -62,13 +62,18 @@ def _noted(positions: Sequence[TopicPartition]) -> dict[Place, str]:
 
 
 def vanished(topology: Topology, settings: KafkaSettings, processor: str, timeout_s: float) -> list[Loss]:
-    """What a processor will find lost when it starts. It must have its topics."""
+    """What a processor will find lost when it starts. It must have its topics. Asks until there is an answer."""
     streams = topology.processors[processor].inputs
     places = [Place(topology.topic(s), n) for s in streams for n in range(topology.partitions(s))]
-    positions = committed(settings, topology.group(processor), places, timeout_s)
+    names = sorted({place.topic for place in places})
     topics, offsets = Topics(topology, settings), Offsets(settings)
+
+    def ask() -> list[Loss]:
+        positions = committed(settings, topology.group(processor), places, timeout_s)
+        return losses_of(positions, topics.identities(names), offsets)
+
     try:
-        return losses_of(positions, topics.identities(sorted({place.topic for place in places})), offsets)
+        return asked_until(timeout_s, ask)
     finally:
         topics.close()
         offsets.close()

@@ -1,7 +1,8 @@
 """Where partitions begin and end, and what groups have committed of them, asked for many at once."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from confluent_kafka import Consumer, IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
@@ -12,6 +13,8 @@ from kapelle.topology.kafka.answers import COMMITTED, EARLIEST, LATEST, UNCOMMIT
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import made, translated
 from kapelle.topology.log import Place
+
+T = TypeVar("T")
 
 PAUSE_S = 0.1  # before a question that was answered with an error is asked again
 SHOWN_MAX = 3
@@ -52,6 +55,18 @@ class Offsets:
 
     def close(self) -> None:
         self._admin.close()
+
+
+def asked_until(timeout_s: float, ask: Callable[[], T]) -> T:
+    """Asks until there is an answer: a partition that was just created, or moved, has no leader at first."""
+    until_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            return ask()
+        except CycleAborted:
+            if time.monotonic() > until_s:
+                raise
+        time.sleep(PAUSE_S)
 
 
 def committed(settings: KafkaSettings, group: str, places: Sequence[Place], timeout_s: float) -> list[TopicPartition]:

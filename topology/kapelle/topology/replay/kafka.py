@@ -13,7 +13,7 @@ from kapelle.topology.embedded.partitions import LogRecord
 from kapelle.topology.errors import BrokerRefused, CycleAborted
 from kapelle.topology.kafka.answers import MISSING
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.offsets import Offsets
+from kapelle.topology.kafka.offsets import Offsets, asked_until
 from kapelle.topology.kafka.schemas import SchemaTopic
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.translate import REFUSED, made, translated
@@ -23,7 +23,6 @@ from kapelle.topology.replay.history import Records
 
 BATCH: Final = 5_000
 SLICE_S: Final = 0.2
-RETRY_S: Final = 0.1
 STUCK_S: Final = 30.0  # longer than a dead member's transaction stands in the way
 PREFETCH_KB: Final = 64 * 1024
 END_WAIT_MS: Final = 10  # the broker tells of an end only after so long without records; the default is half a second
@@ -110,7 +109,7 @@ class CommittedReader:
 
 
 class PatientOffsets:
-    """Asks for offsets until there is an answer: a partition that was just made, or moved, has no leader at first."""
+    """Asks for offsets until there is an answer."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
@@ -128,14 +127,7 @@ class PatientOffsets:
         return self._asked(lambda: self._offsets.stable_ends(places))
 
     def _asked(self, ask: Callable[[], dict[Place, int]]) -> dict[Place, int]:
-        until = time.monotonic() + self._settings.request_timeout_s
-        while True:
-            try:
-                return ask()
-            except CycleAborted:
-                if time.monotonic() > until:
-                    raise
-            time.sleep(RETRY_S)
+        return asked_until(self._settings.request_timeout_s, ask)
 
 
 class PartitionTape:
