@@ -4,9 +4,12 @@ import time
 from collections.abc import Iterable
 from itertools import islice
 
+import pytest
+
 from kapelle.processors.effects import Effect, Emit
 from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.processor import Processor
+from kapelle.topology import folding
 from kapelle.topology.log import Place, Record, Run
 from kapelle.topology.settings import Limits, MemberSettings
 from kapelle.topology.turns import Timer, Turns, left_over
@@ -115,6 +118,25 @@ def test_work_that_goes_on_takes_turns_by_workflow_and_all_of_it_is_done() -> No
     assert more[:6] == ["many", "one"] * 3
     assert world.shard("counting").state.next_due_at_ms() is None
     assert world.shard("counting").state.fingerprint() == world.fold_of("counting")
+
+
+def test_work_that_goes_on_rests_and_new_records_do_not_end_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "REST_FACTOR", 1e9)
+    world = World(going_on(rounds=10), settings=ONE_A_CYCLE)
+    world.run()
+    world.member.rests = True
+    world.publish("ticks", "long/1", tick("long"))
+    world.step(3)
+    assert told(world) == ["long", "more of long/1"]
+
+    for name in ("a", "b", "c"):
+        world.publish("ticks", f"{name}/1", tick(name))
+        world.step()
+
+    assert told(world)[2:] == ["a", "b", "c"]
+    world.member.rests = False
+    world.run()
+    assert told(world).count("more of long/1") == 10
 
 
 def test_a_slow_decision_ends_its_cycle_so_that_what_came_before_it_is_seen() -> None:

@@ -2,7 +2,9 @@
 
 The order: commands that must not be overtaken, all other records, timers, background timers. The limits: a cycle begins
 no more records after `cycle_ms_max`, nor after one slow decision, so that what was decided before it becomes visible;
-what records set off takes its topics after `cascade_ms_max`; background timers get `background_ms_max`, in fair turns.
+what records set off takes its topics after `cascade_ms_max`; background timers get `background_ms_max`, in fair turns,
+and then rest for `REST_FACTOR` times as long as they took. Those who read the events need that time: they may share the
+CPU, or the interpreter. Input does not end the rest, because the events of background work are input too.
 """
 
 import math
@@ -19,6 +21,7 @@ from kapelle.topology.turns import Timer, Turns, left_over
 
 STRIDE_RECORDS: Final = 64  # folds between two looks at the limits
 CASCADE_SHARE: Final = 10  # no more records are begun when so small a part of the folds is left for what they set off
+REST_FACTOR: Final = 2
 SLOW_SHARE: Final = 4  # a decision that takes so large a part of the cycle's time is slow, and the cycle ends with it
 
 Shards = Mapping[tuple[str, int], Shard]
@@ -43,15 +46,11 @@ class Folding:
         self._shards: Shards = {}
         self._is_careful = False
         self._folds_left = 0
-        self._rest_s = 0.0
+        self._rests_until_s = 0.0
 
     def rest_s(self) -> float:
-        """How long to wait for input before the next cycle: as long as the last one has spent in the background.
-
-        Those who read the events need time too, and may share the CPU. Told once; input ends the wait.
-        """
-        rest_s, self._rest_s = self._rest_s, 0.0
-        return rest_s
+        """How long background timers still rest."""
+        return max(0.0, self._rests_until_s - time.perf_counter()) if self._rests_until_s else 0.0
 
     def fold(self, work: Work, shards: Shards, limits: Limits, *, is_careful: bool) -> list[Run]:
         """Fold until there is no more, or the cycle is full. Returns the records that are left over.
@@ -137,7 +136,8 @@ class Folding:
             self._fold.queue.append(timer.entry())
             self._queue(cascade_until)
             self._fold.flush()
-            self._rest_s = time.perf_counter() - began
+            now = time.perf_counter()
+            self._rests_until_s = now + (now - began) * REST_FACTOR
             if self.full(until):
                 return
 

@@ -45,6 +45,7 @@ from kapelle.topology.turns import Timer, all_due
 
 HOLD_ROOM_RECORDS = 2_000  # what is taken at a time while a hold waits for commands, however much waits already
 HOLD_WAIT_S = 0.002
+REST_SLICE_S = 0.01  # other timers may become due while background timers rest
 PATIENT_SHARE = 2  # patient processors get their turn at once when what waits for them is half of what a cycle takes
 
 _log = logging.getLogger("kapelle.member")
@@ -83,6 +84,7 @@ class Member:
         self._joined = True
         self._recovery: Callable[[], None] | None = None
         self._holding = False
+        self.rests = False  # after background work. A loop that runs by itself does; a test that steps does not
         self._apply_failures = 0
         self._patient = frozenset(p.name for p in topology.processors.values() if p.is_patient)
         self._turn_from = 0.0  # of patient processors
@@ -226,8 +228,8 @@ class Member:
             return HOLD_WAIT_S
         if self._restorer or self._recovery or any(run.processor not in self._patient for run in self._waiting):
             return 0.0
-        if rest_s := self._folding.rest_s():
-            return rest_s
+        if self.rests and (rest_s := self._folding.rest_s()):
+            return min(rest_s, REST_SLICE_S)
         until_turn_s = max(0.0, self._turn_from - time.perf_counter()) if self._waiting else math.inf
         return min(self._idle_s(), until_turn_s)
 
@@ -244,6 +246,8 @@ class Member:
             return False
         self._runs, self._waiting = self._divided()
         self._timers, self._background = all_due(self.shards.values(), self.limits.timers_max)
+        if self._background and self.rests and self._folding.rest_s():
+            self._background = []
         is_due = self._inputs.due(self.shards.values(), self._runs + self._waiting, fold.steady_ms)
         return bool(self._runs or self._timers or self._background or is_due)
 

@@ -279,6 +279,7 @@ class EmbeddedRuntime:
     def _run(self, done: Callable[[], bool]) -> None:
         try:
             self.member.overtime.watch()
+            self.member.rests = True
             while not self._stop.is_set() and not done():
                 self._step()
         except BaseException as error:

@@ -68,6 +68,7 @@ class KafkaMember:
         try:
             self.member.join()
             self.member.overtime.watch()
+            self.member.rests = True
             while not self._stop.is_set() and not done():
                 self.member.step()
         except StoreCorrupt as error:
