@@ -691,7 +691,7 @@ class CommandRefused(Contract, frozen=True, gc=False):
                 _REFUSAL.put(self.refusal),
                 wire.SIZES[len(message_)],
                 message_,
-                wire.array(self.errors, wire.string),
+                wire.array(self.errors, wire.string) if self.errors else b"\x00",
                 wire.moment(self.at_ms),
             )
         )
@@ -711,7 +711,10 @@ class CommandRefused(Contract, frozen=True, gc=False):
             message_, at = wire.string_at(data, at)
         else:
             message_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        errors_, at = wire.array_at(data, at, wire.string_at)
+        if data[at]:
+            errors_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            errors_, at = (), at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(request_id_, command_, refusal_, message_, at_ms_, errors_)
         return value, at
@@ -1050,7 +1053,7 @@ class DeadLetter(Contract, frozen=True, gc=False):
                 b"\x00" if self.end_offset is None else b"\x02" + wire.long(self.end_offset),
                 b"\x00" if self.key is None else b"\x02" + wire.binary(self.key),
                 b"\x00" if self.value is None else b"\x02" + wire.binary(self.value),
-                wire.array(self.headers, Header.to_avro),
+                wire.array(self.headers, Header.to_avro) if self.headers else b"\x00",
                 wire.moment(self.at_ms),
             )
         )
@@ -1094,7 +1097,10 @@ class DeadLetter(Contract, frozen=True, gc=False):
             value_, at = wire.nullable_at(data, at, wire.binary_at)
         else:
             value_, at = None, at + 1
-        headers_, at = wire.array_at(data, at, Header.from_avro)
+        if data[at]:
+            headers_, at = wire.array_at(data, at, Header.from_avro)
+        else:
+            headers_, at = (), at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(
             processor_,
@@ -1194,8 +1200,8 @@ class DependenciesSet(Contract, frozen=True, gc=False):
                 step_id_,
                 wire.integer(self.attempt),
                 wire.integer(self.iteration),
-                wire.array(self.names, wire.string),
-                wire.array(self.matches, wire.string),
+                wire.array(self.names, wire.string) if self.names else b"\x00",
+                wire.array(self.matches, wire.string) if self.matches else b"\x00",
                 wire.moment(self.at_ms),
             )
         )
@@ -1218,8 +1224,14 @@ class DependenciesSet(Contract, frozen=True, gc=False):
             iteration_, at = wire.integer_at(data, at)
         else:
             iteration_, at = n >> 1, at + 1
-        names_, at = wire.array_at(data, at, wire.string_at)
-        matches_, at = wire.array_at(data, at, wire.string_at)
+        if data[at]:
+            names_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            names_, at = (), at + 1
+        if data[at]:
+            matches_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            matches_, at = (), at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(run_id_, step_id_, attempt_, iteration_, names_, matches_, at_ms_)
         return value, at
@@ -1581,7 +1593,7 @@ class FiringSkipped(Contract, frozen=True, gc=False):
                 trigger_id_,
                 wire.SIZES[len(join_value_)],
                 join_value_,
-                wire.array(self.signals, JoinedSignal.to_avro),
+                wire.array(self.signals, JoinedSignal.to_avro) if self.signals else b"\x00",
                 wire.SIZES[len(reason_)],
                 reason_,
                 wire.moment(self.at_ms),
@@ -1602,7 +1614,10 @@ class FiringSkipped(Contract, frozen=True, gc=False):
             join_value_, at = wire.string_at(data, at)
         else:
             join_value_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        signals_, at = wire.array_at(data, at, JoinedSignal.from_avro)
+        if data[at]:
+            signals_, at = wire.array_at(data, at, JoinedSignal.from_avro)
+        else:
+            signals_, at = (), at + 1
         if (n := data[at]) & 129:
             reason_, at = wire.string_at(data, at)
         else:
@@ -2440,8 +2455,8 @@ class LoopEnded(Contract, frozen=True, gc=True):
                 header_,
                 wire.integer(self.iteration),
                 b"\x00" if self.loop is None else b"\x02" + wire.string(self.loop),
-                wire.mapping(self.arrived, wire.integer),
-                wire.mapping(self.satisfied, wire.boolean),
+                wire.mapping(self.arrived, wire.integer) if self.arrived else b"\x00",
+                wire.mapping(self.satisfied, wire.boolean) if self.satisfied else b"\x00",
                 wire.moment(self.at_ms),
             )
         )
@@ -2464,8 +2479,14 @@ class LoopEnded(Contract, frozen=True, gc=True):
             loop_, at = wire.nullable_at(data, at, wire.string_at)
         else:
             loop_, at = None, at + 1
-        arrived_, at = wire.mapping_at(data, at, wire.integer_at)
-        satisfied_, at = wire.mapping_at(data, at, wire.boolean_at)
+        if data[at]:
+            arrived_, at = wire.mapping_at(data, at, wire.integer_at)
+        else:
+            arrived_, at = {}, at + 1
+        if data[at]:
+            satisfied_, at = wire.mapping_at(data, at, wire.boolean_at)
+        else:
+            satisfied_, at = {}, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(run_id_, header_, iteration_, arrived_, satisfied_, at_ms_, loop_)
         return value, at
@@ -2508,9 +2529,9 @@ class LoopEntered(Contract, frozen=True, gc=True):
                 wire.long(self.run_id),
                 wire.SIZES[len(header_)],
                 header_,
-                wire.array(self.steps, wire.string),
-                wire.mapping(self.iterations, wire.integer),
-                wire.mapping(self.pending, wire.integer),
+                wire.array(self.steps, wire.string) if self.steps else b"\x00",
+                wire.mapping(self.iterations, wire.integer) if self.iterations else b"\x00",
+                wire.mapping(self.pending, wire.integer) if self.pending else b"\x00",
                 wire.moment(self.at_ms),
             )
         )
@@ -2525,9 +2546,18 @@ class LoopEntered(Contract, frozen=True, gc=True):
             header_, at = wire.string_at(data, at)
         else:
             header_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        steps_, at = wire.array_at(data, at, wire.string_at)
-        iterations_, at = wire.mapping_at(data, at, wire.integer_at)
-        pending_, at = wire.mapping_at(data, at, wire.integer_at)
+        if data[at]:
+            steps_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            steps_, at = (), at + 1
+        if data[at]:
+            iterations_, at = wire.mapping_at(data, at, wire.integer_at)
+        else:
+            iterations_, at = {}, at + 1
+        if data[at]:
+            pending_, at = wire.mapping_at(data, at, wire.integer_at)
+        else:
+            pending_, at = {}, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(run_id_, header_, steps_, iterations_, pending_, at_ms_)
         return value, at
@@ -3608,12 +3638,12 @@ class RunStarted(Contract, frozen=True, gc=True):
                 correlation_id_,
                 b"\x00" if self.restart is None else b"\x02" + wire.string(self.restart),
                 wire.moment(self.timeout_at_ms),
-                wire.array(self.steps, wire.string),
-                wire.mapping(self.arrived, wire.integer),
-                wire.mapping(self.satisfied, wire.boolean),
-                wire.mapping(self.iterations, wire.integer),
-                wire.mapping(self.pending, wire.integer),
-                wire.array(self.again, wire.string),
+                wire.array(self.steps, wire.string) if self.steps else b"\x00",
+                wire.mapping(self.arrived, wire.integer) if self.arrived else b"\x00",
+                wire.mapping(self.satisfied, wire.boolean) if self.satisfied else b"\x00",
+                wire.mapping(self.iterations, wire.integer) if self.iterations else b"\x00",
+                wire.mapping(self.pending, wire.integer) if self.pending else b"\x00",
+                wire.array(self.again, wire.string) if self.again else b"\x00",
                 wire.moment(self.at_ms),
             )
         )
@@ -3677,12 +3707,30 @@ class RunStarted(Contract, frozen=True, gc=True):
         else:
             restart_, at = None, at + 1
         timeout_at_ms_, at = wire.moment_at(data, at)
-        steps_, at = wire.array_at(data, at, wire.string_at)
-        arrived_, at = wire.mapping_at(data, at, wire.integer_at)
-        satisfied_, at = wire.mapping_at(data, at, wire.boolean_at)
-        iterations_, at = wire.mapping_at(data, at, wire.integer_at)
-        pending_, at = wire.mapping_at(data, at, wire.integer_at)
-        again_, at = wire.array_at(data, at, wire.string_at)
+        if data[at]:
+            steps_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            steps_, at = (), at + 1
+        if data[at]:
+            arrived_, at = wire.mapping_at(data, at, wire.integer_at)
+        else:
+            arrived_, at = {}, at + 1
+        if data[at]:
+            satisfied_, at = wire.mapping_at(data, at, wire.boolean_at)
+        else:
+            satisfied_, at = {}, at + 1
+        if data[at]:
+            iterations_, at = wire.mapping_at(data, at, wire.integer_at)
+        else:
+            iterations_, at = {}, at + 1
+        if data[at]:
+            pending_, at = wire.mapping_at(data, at, wire.integer_at)
+        else:
+            pending_, at = {}, at + 1
+        if data[at]:
+            again_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            again_, at = (), at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(
             workflow_id_,
@@ -3852,7 +3900,7 @@ class SignalAccepted(Contract, frozen=True, gc=False):
                 wire.moment(self.happened_at_ms),
                 wire.SIZES[len(source_)],
                 source_,
-                wire.array(self.offered, wire.string),
+                wire.array(self.offered, wire.string) if self.offered else b"\x00",
                 wire.moment(self.at_ms),
                 b"\x00" if self.said_at_ms is None else b"\x02" + wire.moment(self.said_at_ms),
             )
@@ -3885,7 +3933,10 @@ class SignalAccepted(Contract, frozen=True, gc=False):
             source_, at = wire.string_at(data, at)
         else:
             source_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        offered_, at = wire.array_at(data, at, wire.string_at)
+        if data[at]:
+            offered_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            offered_, at = (), at + 1
         at_ms_, at = wire.moment_at(data, at)
         if data[at]:
             said_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
@@ -4129,7 +4180,7 @@ class SignalOffered(Contract, frozen=True, gc=False):
                 wire.SIZES[len(name_)],
                 name_,
                 wire.long(self.sequence),
-                wire.array(self.offered, wire.string),
+                wire.array(self.offered, wire.string) if self.offered else b"\x00",
                 wire.moment(self.at_ms),
             )
         )
@@ -4144,7 +4195,10 @@ class SignalOffered(Contract, frozen=True, gc=False):
             sequence_, at = wire.long_at(data, at)
         else:
             sequence_, at = n >> 1, at + 1
-        offered_, at = wire.array_at(data, at, wire.string_at)
+        if data[at]:
+            offered_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            offered_, at = (), at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(name_, sequence_, offered_, at_ms_)
         return value, at
@@ -4395,8 +4449,8 @@ class SignalVerdict(Contract, frozen=True, gc=True):
                 b"\x00" if self.request_id is None else b"\x02" + wire.string(self.request_id),
                 wire.SIZES[len(reason_)],
                 reason_,
-                wire.mapping(self.strings, wire.string),
-                wire.mapping(self.longs, wire.long),
+                wire.mapping(self.strings, wire.string) if self.strings else b"\x00",
+                wire.mapping(self.longs, wire.long) if self.longs else b"\x00",
                 b"\x00" if self.happened_at_ms is None else b"\x02" + wire.moment(self.happened_at_ms),
                 wire.moment(self.at_ms),
                 wire.SIZES[len(source_topic_)],
@@ -4445,8 +4499,14 @@ class SignalVerdict(Contract, frozen=True, gc=True):
             reason_, at = wire.string_at(data, at)
         else:
             reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        strings_, at = wire.mapping_at(data, at, wire.string_at)
-        longs_, at = wire.mapping_at(data, at, wire.long_at)
+        if data[at]:
+            strings_, at = wire.mapping_at(data, at, wire.string_at)
+        else:
+            strings_, at = {}, at + 1
+        if data[at]:
+            longs_, at = wire.mapping_at(data, at, wire.long_at)
+        else:
+            longs_, at = {}, at + 1
         if data[at]:
             happened_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
         else:
@@ -4686,7 +4746,7 @@ class StartInstances(Contract, frozen=True, gc=False):
                 head,
                 wire.SIZES[len(author_)],
                 author_,
-                wire.array(self.starts, Start.to_avro),
+                wire.array(self.starts, Start.to_avro) if self.starts else b"\x00",
             )
         )
 
@@ -4696,7 +4756,10 @@ class StartInstances(Contract, frozen=True, gc=False):
             author_, at = wire.string_at(data, at)
         else:
             author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        starts_, at = wire.array_at(data, at, Start.from_avro)
+        if data[at]:
+            starts_, at = wire.array_at(data, at, Start.from_avro)
+        else:
+            starts_, at = (), at + 1
         value = cls(author_, starts_)
         return value, at
 
@@ -4904,7 +4967,7 @@ class StepAwaits(Contract, frozen=True, gc=False):
                 wire.integer(self.index),
                 wire.SIZES[len(match_)],
                 match_,
-                wire.array(self.access, wire.string),
+                wire.array(self.access, wire.string) if self.access else b"\x00",
                 wire.moment(self.at_ms),
             )
         )
@@ -4947,7 +5010,10 @@ class StepAwaits(Contract, frozen=True, gc=False):
             match_, at = wire.string_at(data, at)
         else:
             match_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        access_, at = wire.array_at(data, at, wire.string_at)
+        if data[at]:
+            access_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            access_, at = (), at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(
             name_, workflow_id_, instance_id_, run_id_, step_id_, attempt_, iteration_, index_, match_, access_, at_ms_
@@ -5080,20 +5146,20 @@ class StepChanged(Contract, frozen=True, gc=True):
                 wire.integer(self.attempt),
                 wire.integer(self.iteration),
                 wire.long(self.sequence),
-                wire.array(self.statuses, _STEP_STATUS.put),
+                wire.array(self.statuses, _STEP_STATUS.put) if self.statuses else b"\x00",
                 wire.SIZES[len(reason_)],
                 reason_,
                 b"\x00" if self.params is None else b"\x02" + wire.string(self.params),
-                wire.mapping(self.successors, wire.boolean),
+                wire.mapping(self.successors, wire.boolean) if self.successors else b"\x00",
                 b"\x00" if self.token is None else b"\x02" + wire.string(self.token),
                 b"\x00" if self.timeout_at_ms is None else b"\x02" + wire.moment(self.timeout_at_ms),
                 b"\x00" if self.due_at_ms is None else b"\x02" + wire.moment(self.due_at_ms),
-                wire.mapping(self.retries, wire.integer),
+                wire.mapping(self.retries, wire.integer) if self.retries else b"\x00",
                 b"\x00" if self.worker is None else b"\x02" + wire.string(self.worker),
                 b"\x00" if self.lease_at_ms is None else b"\x02" + wire.moment(self.lease_at_ms),
                 b"\x00" if self.loop is None else b"\x02" + wire.string(self.loop),
-                wire.mapping(self.repeats, wire.boolean),
-                wire.array(self.deferred, wire.string),
+                wire.mapping(self.repeats, wire.boolean) if self.repeats else b"\x00",
+                wire.array(self.deferred, wire.string) if self.deferred else b"\x00",
                 b"\x00" if self.answer is None else b"\x02" + wire.string(self.answer),
                 wire.moment(self.at_ms),
             )
@@ -5121,7 +5187,10 @@ class StepChanged(Contract, frozen=True, gc=True):
             sequence_, at = wire.long_at(data, at)
         else:
             sequence_, at = n >> 1, at + 1
-        statuses_, at = wire.array_at(data, at, _STEP_STATUS.at)
+        if data[at]:
+            statuses_, at = wire.array_at(data, at, _STEP_STATUS.at)
+        else:
+            statuses_, at = (), at + 1
         if (n := data[at]) & 129:
             reason_, at = wire.string_at(data, at)
         else:
@@ -5130,7 +5199,10 @@ class StepChanged(Contract, frozen=True, gc=True):
             params_, at = wire.nullable_at(data, at, wire.string_at)
         else:
             params_, at = None, at + 1
-        successors_, at = wire.mapping_at(data, at, wire.boolean_at)
+        if data[at]:
+            successors_, at = wire.mapping_at(data, at, wire.boolean_at)
+        else:
+            successors_, at = {}, at + 1
         if data[at]:
             token_, at = wire.nullable_at(data, at, wire.string_at)
         else:
@@ -5143,7 +5215,10 @@ class StepChanged(Contract, frozen=True, gc=True):
             due_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
         else:
             due_at_ms_, at = None, at + 1
-        retries_, at = wire.mapping_at(data, at, wire.integer_at)
+        if data[at]:
+            retries_, at = wire.mapping_at(data, at, wire.integer_at)
+        else:
+            retries_, at = {}, at + 1
         if data[at]:
             worker_, at = wire.nullable_at(data, at, wire.string_at)
         else:
@@ -5156,8 +5231,14 @@ class StepChanged(Contract, frozen=True, gc=True):
             loop_, at = wire.nullable_at(data, at, wire.string_at)
         else:
             loop_, at = None, at + 1
-        repeats_, at = wire.mapping_at(data, at, wire.boolean_at)
-        deferred_, at = wire.array_at(data, at, wire.string_at)
+        if data[at]:
+            repeats_, at = wire.mapping_at(data, at, wire.boolean_at)
+        else:
+            repeats_, at = {}, at + 1
+        if data[at]:
+            deferred_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            deferred_, at = (), at + 1
         if data[at]:
             answer_, at = wire.nullable_at(data, at, wire.string_at)
         else:
@@ -5350,7 +5431,7 @@ class StepStatusChange(Contract, frozen=True, gc=False):
                 b"\x00" if self.loop is None else b"\x02" + wire.string(self.loop),
                 wire.long(self.sequence),
                 _STEP_STATUS.put(self.status),
-                wire.array(self.passed, _STEP_STATUS.put),
+                wire.array(self.passed, _STEP_STATUS.put) if self.passed else b"\x00",
                 wire.SIZES[len(reason_)],
                 reason_,
                 b"\x00" if self.worker is None else b"\x02" + wire.string(self.worker),
@@ -5397,7 +5478,10 @@ class StepStatusChange(Contract, frozen=True, gc=False):
         else:
             sequence_, at = n >> 1, at + 1
         status_, at = _STEP_STATUS.at(data, at)
-        passed_, at = wire.array_at(data, at, _STEP_STATUS.at)
+        if data[at]:
+            passed_, at = wire.array_at(data, at, _STEP_STATUS.at)
+        else:
+            passed_, at = (), at + 1
         if (n := data[at]) & 129:
             reason_, at = wire.string_at(data, at)
         else:
@@ -6129,7 +6213,7 @@ class TriggerFired(Contract, frozen=True, gc=False):
                 request_id_,
                 wire.SIZES[len(join_value_)],
                 join_value_,
-                wire.array(self.signals, JoinedSignal.to_avro),
+                wire.array(self.signals, JoinedSignal.to_avro) if self.signals else b"\x00",
                 wire.integer(self.last),
                 wire.moment(self.at_ms),
             )
@@ -6153,7 +6237,10 @@ class TriggerFired(Contract, frozen=True, gc=False):
             join_value_, at = wire.string_at(data, at)
         else:
             join_value_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        signals_, at = wire.array_at(data, at, JoinedSignal.from_avro)
+        if data[at]:
+            signals_, at = wire.array_at(data, at, JoinedSignal.from_avro)
+        else:
+            signals_, at = (), at + 1
         if (n := data[at]) & 129:
             last_, at = wire.integer_at(data, at)
         else:
@@ -6315,7 +6402,7 @@ class TriggerSubscribed(Contract, frozen=True, gc=False):
                 trigger_id_,
                 wire.SIZES[len(match_)],
                 match_,
-                wire.array(self.access, wire.string),
+                wire.array(self.access, wire.string) if self.access else b"\x00",
                 wire.moment(self.at_ms),
                 wire.integer(self.generation),
             )
@@ -6339,7 +6426,10 @@ class TriggerSubscribed(Contract, frozen=True, gc=False):
             match_, at = wire.string_at(data, at)
         else:
             match_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        access_, at = wire.array_at(data, at, wire.string_at)
+        if data[at]:
+            access_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            access_, at = (), at + 1
         at_ms_, at = wire.moment_at(data, at)
         if (n := data[at]) & 129:
             generation_, at = wire.integer_at(data, at)
@@ -6434,8 +6524,8 @@ class TriggersArmed(Contract, frozen=True, gc=False):
                 wire.SIZES[len(workflow_id_)],
                 workflow_id_,
                 wire.long(self.version),
-                wire.array(self.armed, wire.string),
-                wire.array(self.disarmed, wire.string),
+                wire.array(self.armed, wire.string) if self.armed else b"\x00",
+                wire.array(self.disarmed, wire.string) if self.disarmed else b"\x00",
                 wire.moment(self.at_ms),
             )
         )
@@ -6450,8 +6540,14 @@ class TriggersArmed(Contract, frozen=True, gc=False):
             version_, at = wire.long_at(data, at)
         else:
             version_, at = n >> 1, at + 1
-        armed_, at = wire.array_at(data, at, wire.string_at)
-        disarmed_, at = wire.array_at(data, at, wire.string_at)
+        if data[at]:
+            armed_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            armed_, at = (), at + 1
+        if data[at]:
+            disarmed_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            disarmed_, at = (), at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(workflow_id_, version_, armed_, disarmed_, at_ms_)
         return value, at
@@ -6904,7 +7000,7 @@ class WorkflowChange(Contract, frozen=True, gc=False):
                 wire.integer(self.workflow_concurrency),
                 b"\x00" if self.step_concurrency is None else b"\x02" + wire.integer(self.step_concurrency),
                 b"\x00" if self.description is None else b"\x02" + wire.string(self.description),
-                wire.array(self.tags, wire.string),
+                wire.array(self.tags, wire.string) if self.tags else b"\x00",
                 wire.boolean(self.is_deleted),
                 wire.moment(self.at_ms),
                 wire.SIZES[len(source_topic_)],
@@ -6970,7 +7066,10 @@ class WorkflowChange(Contract, frozen=True, gc=False):
             description_, at = wire.nullable_at(data, at, wire.string_at)
         else:
             description_, at = None, at + 1
-        tags_, at = wire.array_at(data, at, wire.string_at)
+        if data[at]:
+            tags_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            tags_, at = (), at + 1
         is_deleted_, at = wire.boolean_at(data, at)
         at_ms_, at = wire.moment_at(data, at)
         if (n := data[at]) & 129:

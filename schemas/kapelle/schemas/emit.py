@@ -140,7 +140,11 @@ def _write_field(field: Field) -> Iterator[str]:
             yield line
             return
     function, more = _write_call(field.type)
-    yield from layout(f"{indent}{function}(", [name, *more], "),")
+    lines = list(layout(f"{indent}{function}(", [name, *more], "),"))
+    if isinstance(field.type, Array | Map) and len(lines) == 1:
+        unless_empty = f'{lines[0][:-1]} if {name} else b"\\x00",'
+        lines = [unless_empty] if len(unless_empty) <= WIDTH else lines
+    yield from lines
 
 
 def _from_avro(of: Record) -> Iterator[str]:
@@ -178,6 +182,9 @@ def _read_short(of: Type, name: str) -> tuple[str, str] | None:
         return _NOT_SHORT, f"{name} = data[at + 1 : (at := at + 1 + (n >> 1))].decode()"
     if isinstance(of, Primitive) and _codec_name(of) in ("integer", "long"):
         return _NOT_SHORT, f"{name}, at = n >> 1, at + 1"
+    if isinstance(of, Array | Map):
+        empty = "()" if isinstance(of, Array) else "{}"
+        return "data[at]", f"{name}, at = {empty}, at + 1"
     return None
 
 

@@ -278,21 +278,23 @@ def _count_at(data: bytes, at: int) -> tuple[int, int]:
 
 def array_at(data: bytes, at: int, read: Read[T]) -> tuple[tuple[T, ...], int]:
     found: list[T] = []
-    count, at = _count_at(data, at)
-    while count:
+    while data[at]:
+        count, at = _count_at(data, at)
+        if not count:  # written with more bytes than one
+            return tuple(found), at
         for _ in range(count):
             value, at = read(data, at)
             found.append(value)
-        count, at = _count_at(data, at)
-    return tuple(found), at
+    return tuple(found), at + 1
 
 
 def mapping_at(data: bytes, at: int, read: Read[T]) -> tuple[dict[str, T], int]:
     found: dict[str, T] = {}
-    count, at = _count_at(data, at)
-    while count:
+    while data[at]:
+        count, at = _count_at(data, at)
+        if not count:
+            return found, at
         for _ in range(count):
             key, at = string_at(data, at)
             found[key], at = read(data, at)
-        count, at = _count_at(data, at)
-    return found, at
+    return found, at + 1

@@ -43,7 +43,7 @@ def test_the_products_own_module_is_fresh() -> None:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A module of every construct, with earlier versions long and short."""
     earlier = {"fresh.Shared": [short_schema(n) for n in range(9)], "fresh.Everything": [short_schema(1)]}
-    file = tmp_path_factory.mktemp("made") / "made.py"
+    file = tmp_path_factory.mktemp("made") / "contracts.py"
     file.write_text(source_of(ALL, SHARED, DEFAULTS, LONG, record("Empty"), earlier=earlier))
     return file
 
@@ -196,14 +196,14 @@ def test_the_same_definition_in_two_files_is_one_class() -> None:
 
 
 def test_the_command_writes_a_module_and_then_finds_it_fresh(tmp_path: Path) -> None:
-    arguments = [str(write_sources(tmp_path / "avsc", SHARED)), str(tmp_path / "made.py")]
+    arguments = [str(write_sources(tmp_path / "avsc", SHARED)), str(tmp_path / "contracts.py")]
 
     assert main(arguments) == 0
     assert main([*arguments, "--check"]) == 0
 
 
 def test_the_command_fails_when_the_module_has_drifted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [str(write_sources(tmp_path / "avsc", SHARED)), str(tmp_path / "made.py")]
+    arguments = [str(write_sources(tmp_path / "avsc", SHARED)), str(tmp_path / "contracts.py")]
     main(arguments)
     write_sources(tmp_path / "avsc", record("Shared", field("other", "string")))
 
@@ -216,7 +216,7 @@ def test_the_command_names_the_file_and_the_field_that_it_refuses(
 ) -> None:
     source = write_sources(tmp_path / "avsc", record("Bad", field("x", "int", default="one")))
 
-    assert main([str(source), str(tmp_path / "made.py")]) == 2
+    assert main([str(source), str(tmp_path / "contracts.py")]) == 2
     assert "Bad.avsc: fresh.Bad.x: expected a default" in capsys.readouterr().err
 
 
