@@ -34,7 +34,7 @@ class Draft(Generic[S]):
         self.key = key
         self.effects: list[Effect] = []
         self._appliers = processor.appliers
-        self.state: S = type(state).bind(
+        self.state: S = type(state).bind_lazily(
             lambda spec: DraftTable(getattr(state, spec.attribute)), DraftTimers(state.timers)
         )
 

@@ -44,6 +44,15 @@ OWNERS: Final = {
     KeyForm.SIGNAL: ((("name",), "v.name"),),
 }
 
+# A key that equals what its owner makes has the form of its stream if the parts have. This is sooner than to match it.
+READ_BY_OWNER: Final = {
+    (KeyForm.WORKFLOW, "v.workflow_id"): "key and '/' not in key",
+    (KeyForm.WORKFLOW, None): "key and '/' not in key",
+    (KeyForm.INSTANCE, "f'{v.workflow_id}/{v.instance_id}'"): (
+        f"v.workflow_id and '/' not in v.workflow_id and 0 < v.instance_id <= {INSTANCE_MAX}"
+    ),
+}
+
 
 def checks_of(stream: Stream, readers: Mapping[type[Any], Read[Any]] = NO_READERS) -> dict[type[Any], Unfit]:
     """For each type of a stream what tells whether a record of it is unfit."""
@@ -84,7 +93,8 @@ def _check(form: KeyForm, contract: type[Any], most: int) -> Unfit:
     if form is KeyForm.ANY or contract is Foreign:
         return _fit
     owner, bounds = _owner(form, contract), list(_bounds(contract, "v", most))
-    terms = ["reads(key)", *([f"key == {owner}"] if owner else []), *(expression for _, expression in bounds)]
+    reads = READ_BY_OWNER.get((form, owner), "reads(key)")
+    terms = [reads, *([f"key == {owner}"] if owner else []), *(expression for _, expression in bounds)]
     source = f"lambda key, v: None if {' and '.join(terms)} else explain(key, v)"
 
     def explain(key: str, value: Any) -> str | None:

@@ -50,13 +50,7 @@ def _whole(pattern: str) -> Callable[[str], object]:
     return re.compile(pattern, re.DOTALL).fullmatch
 
 
-_instance: Final = re.compile(_INSTANCE, re.DOTALL).fullmatch
 _task: Final = re.compile(_INSTANCE + "/.+", re.DOTALL).fullmatch
-
-
-def _is_instance(key: str) -> bool:
-    found = _instance(key)
-    return found is not None and int(found["number"]) <= INSTANCE_MAX
 
 
 def _is_task(key: str) -> bool:
@@ -68,7 +62,7 @@ def _is_task(key: str) -> bool:
 READS: Final[Mapping[KeyForm, Callable[[str], object]]] = {
     KeyForm.ANY: lambda _: True,
     KeyForm.WORKFLOW: _whole("[^/]+"),
-    KeyForm.INSTANCE: _is_instance,
+    KeyForm.INSTANCE: lambda key: ids_in(key) is not None,
     KeyForm.TASK: _is_task,
     KeyForm.TRIGGER: _whole("[^/]+/.+"),
     KeyForm.SIGNAL: bool,
@@ -99,7 +93,19 @@ def task_key(instance: str, step_id: str) -> str:
 
 def ids_of(key: str) -> tuple[str, int]:
     """The workflow id and the instance id of a key. Raises `KeyUnreadable`."""
-    workflow_id, _, number = key.rpartition("/")
-    if not _is_instance(key):
+    found = ids_in(key)
+    if found is None:
         raise KeyUnreadable(KeyForm.INSTANCE, key)
-    return workflow_id, int(number)
+    return found
+
+
+def ids_in(key: str) -> tuple[str, int] | None:
+    """The workflow id and the instance id of a key; None if it is not the key of an instance."""
+    workflow_id, _, digits = key.rpartition("/")
+    try:
+        number = int(digits)
+    except ValueError:
+        return None
+    # A number has one spelling, which is the one that Python writes.
+    is_one = workflow_id and "/" not in workflow_id and 0 < number <= INSTANCE_MAX and str(number) == digits
+    return (workflow_id, number) if is_one else None

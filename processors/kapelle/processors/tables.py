@@ -87,6 +87,11 @@ class TableSpec(Generic[K, R]):
         if instance is None:
             return self
         # Binding puts the opened table into the instance's dictionary, which hides this descriptor.
+        opens = instance.opens
+        if opens is not None:
+            opened: Table[K, R] = opens(self)
+            instance.__dict__[self.attribute] = opened
+            return opened
         raise AttributeError(f"table {self.name!r} of {owner.__name__} is declared but not bound to a partition")
 
 
@@ -108,6 +113,7 @@ class Tables:
     """The base of a processor's state: every partition has its own tables and timers."""
 
     timers: Timers
+    opens: Callable[[TableSpec[Any, Any]], Table[Any, Any]] | None = None  # a table that is not bound yet
     _declared: ClassVar[tuple[TableSpec[Any, Any], ...]]  # of this class alone: found once, asked for by every shard
 
     @classmethod
@@ -126,4 +132,12 @@ class Tables:
         bound = cls()
         bound.timers = timers
         vars(bound).update({spec.attribute: open_table(spec) for spec in cls.specs()})
+        return bound
+
+    @classmethod
+    def bind_lazily(cls, open_table: Callable[[TableSpec[Any, Any]], Table[Any, Any]], timers: Timers) -> Self:
+        """The same, but each table is opened when it is first asked for."""
+        bound = cls()
+        bound.timers = timers
+        bound.opens = open_table
         return bound

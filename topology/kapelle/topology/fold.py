@@ -98,6 +98,7 @@ class Fold:
         self.now_ms = 0  # what the wall clock says
         self.steady_ms = 0
         self.time = b""
+        self._other_time = 0, b""  # of shards that are not at the time of the wall clock
 
     def records(  # noqa: C901, PLR0915 - one loop that every record goes through: each branch is a way to be wrong
         self, shard: Shard, place: Place, records: Sequence[Record]
@@ -116,7 +117,7 @@ class Fold:
                 self._counters.repeats += 1
                 continue
             source.next = offset + 1
-            if offset in named:
+            if named and offset in named:
                 self._undecodable(shard, (place, record), FoldError("The operator has set this record aside"))
                 continue
             key, data, headers = record.key, record.value, record.headers
@@ -234,6 +235,7 @@ class Fold:
         """Add the effects to the outputs, as bytes, and to the queue. Returns the events among them, for `apply`."""
         events: list[Message[Any]] = []
         key, trace = message.key, message.trace
+        time = self._time(shard)
         for effect in effects:
             root.count += 1
             name = f"{root.id}#{root.count}"
@@ -244,9 +246,7 @@ class Fold:
             kind = type(value)
             if kind not in shard.appliers:
                 raise BadDeclaration(f"{kind.__name__} is not an event of {shard.processor.name!r}")
-            headers = (
-                shard.forms[kind].make(name, self._time(shard), trace) if shard.events_public else _lean(name, trace)
-            )
+            headers = shard.forms[kind].make(name, time, trace) if shard.events_public else _lean(name, trace)
             data = self._encode(value)
             self._encoded_last = value, data
             self.outs.append((shard.events, key.encode(), data, headers))
@@ -284,8 +284,13 @@ class Fold:
         return forms[type(message.value)].make(message.id, self._time(shard), message.trace)
 
     def _time(self, shard: Shard) -> bytes:
-        """The time of a shard, as headers have it. Most shards go by the wall clock, and share its text."""
-        return self.time if shard.time.now_ms == self.now_ms else rfc3339(shard.time.now_ms)
+        """The time of a shard, as headers have it. Most shards are at the same time, and share its text."""
+        at_ms = shard.time.now_ms
+        if at_ms == self.now_ms:
+            return self.time
+        if at_ms != self._other_time[0]:
+            self._other_time = at_ms, rfc3339(at_ms)
+        return self._other_time[1]
 
     def overflow(self) -> None:
         """The cycle is full: commands left in the queue take their topics. Timers are still due and come again."""

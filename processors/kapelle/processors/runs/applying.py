@@ -150,7 +150,8 @@ def _counted(progress: ProgressRow, before: StepRow | None, row: StepRow) -> Pro
 
 
 def _move_timers(state: Runs, key: str, before: StepRow | None, row: StepRow, *, step_id: str) -> None:
-    _move_due(state, key, before, row, step_id=step_id)
+    if row.due_at_ms is not None or (before is not None and before.due_at_ms is not None):
+        _move_due(state, key, before, row, step_id=step_id)
     for name, was, is_now in (
         (timeout_of, before.timeout_at_ms if before else None, row.timeout_at_ms),
         (lease_of, before.lease_at_ms if before else None, row.lease_at_ms),
@@ -165,8 +166,6 @@ def _move_timers(state: Runs, key: str, before: StepRow | None, row: StepRow, *,
 
 def _move_due(state: Runs, key: str, before: StepRow | None, row: StepRow, *, step_id: str) -> None:
     was, is_now = before.due_at_ms if before else None, row.due_at_ms
-    if was is None and is_now is None:
-        return
     old = _name_of_due(step_id, before) if before is not None and was is not None else None
     new = _name_of_due(step_id, row) if is_now is not None else None
     if old is not None and old != new:

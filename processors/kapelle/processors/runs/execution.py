@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Any, Final
 
 import msgspec
 
 from kapelle.processors.definitions import FailureMode
 from kapelle.processors.draft import Draft
+from kapelle.processors.lazy import lazy
 from kapelle.processors.params import ParamError
 from kapelle.processors.params.stored import values_json
 from kapelle.processors.routes import SIGNAL_INTERNAL, WORKFLOW_INTERNAL
@@ -72,12 +72,12 @@ class Execution:
 
     # Made when they are first asked for: a run that is given up ends without them.
 
-    @cached_property
+    @lazy
     def plan(self) -> Plan:
         """The definition, ready to be run."""
         return plan_of(self.run.digest, lambda: self._definition(self.run.digest))
 
-    @cached_property
+    @lazy
     def expressions(self) -> Expressions:
         """What evaluates the expressions of its steps."""
         return Expressions(self.run, self.state, self.plan, self.now_ms)
@@ -325,15 +325,15 @@ class Execution:
                 statuses=statuses,
                 reason=reason[:REASON_CHARS_MAX],
                 retries=attempt.retries,
-                answer=self._answer(attempt),
+                answer=self.answered and self._answer(attempt, self.answered),
                 at_ms=self.now_ms,
                 **more,
             )
         )
 
-    def _answer(self, attempt: Attempt) -> str | None:
-        is_answered = self.answered and self.answered[:3] == (attempt.step_id, attempt.attempt, attempt.iteration)
-        return self.answered[3] if self.answered and is_answered else None
+    def _answer(self, attempt: Attempt, answered: tuple[str, int, int, str]) -> str | None:
+        is_answered = answered[:3] == (attempt.step_id, attempt.attempt, attempt.iteration)
+        return answered[3] if is_answered else None
 
     def emit(self, event: c.StepChanged | c.LoopEntered) -> None:
         """Decide on a change, of which a decision may hold only so many."""

@@ -1,11 +1,11 @@
 """What expressions may ask about a run: the instance, what started it, the steps that are complete, the step itself."""
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import Any
 
 import msgspec
 
+from kapelle.processors.lazy import lazy
 from kapelle.processors.params.stored import Value, values_of
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.plan import Plan, StepPlan
@@ -52,7 +52,7 @@ class InstanceFacts(Extension):
 
     # Large texts are read once, however often an expression asks.
 
-    @cached_property
+    @lazy
     def _initiator(self) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.json.decode(self.run.initiator)
         return found
@@ -75,7 +75,7 @@ class InstanceFacts(Extension):
             case _:
                 return self.missing(function, *args)
 
-    @cached_property
+    @lazy
     def _instance(self) -> dict[str, SelValue]:
         run, initiator = self.run, self._initiator
         owner = msgspec.json.decode(run.run_properties).get("owner") or ""
@@ -91,7 +91,7 @@ class InstanceFacts(Extension):
             "workflow_run_id": run.run_id,
         }
 
-    @cached_property
+    @lazy
     def _signal(self) -> dict[str, SelValue]:
         found: Any = self._initiator.get("params") or {}
         return {name: one.get("value") if isinstance(one, dict) else one for name, one in found.items()}

@@ -116,10 +116,12 @@ def _evaluating(text: str, run: Expression, limits: Limits, *, slots_count: int,
         """The same, with no more than the decision has left."""
         visits_left = min(limits.visits, budget.visits_max - budget.spent)
         bytes_left = min(limits.memory_bytes, budget.bytes_max - budget.made_bytes)
-        frame = Frame(inputs, host, limits, visits_left - spent[0], bytes_left - spent[1], unset and unset.copy())
+        visits_free, bytes_free = visits_left - spent[0], bytes_left - spent[1]
+        frame = Frame(inputs, host, limits, visits_free, bytes_free, unset and unset.copy())
         try:
-            frame.work(0)
-            frame.spend(0)
+            if visits_free < 0 or bytes_free < 0:
+                frame.work(0)
+                frame.spend(0)
             found = run(frame)
             return found if found.__class__ in scalars else result_of(frame, found)
         except SelError as error:

@@ -1,9 +1,9 @@
 """Starting instances: a request at most once, all of a batch or none, each with its parameters evaluated."""
 
-from functools import cached_property
 from typing import Final
 
 from kapelle.processors.definitions import Properties, parse_workflow
+from kapelle.processors.lazy import lazy
 from kapelle.processors.params import ParamError, new_budget
 from kapelle.processors.params.stored import values_json
 from kapelle.processors.workflows.arrivals import Arrival, arrive
@@ -76,12 +76,12 @@ class Batch:
             at_ms=self.now_ms,
         )
 
-    @cached_property
+    @lazy
     def workflow(self) -> Workflow:
         """The workflow. It is looked up when the first start is not a repeated one."""
         return workflow_of(self.draft.state, self.draft.key)
 
-    @cached_property
+    @lazy
     def snapshot(self) -> str:
         """The properties as JSON."""
         place = (self.draft.key, self.workflow.snapshot)
