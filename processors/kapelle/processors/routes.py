@@ -106,7 +106,16 @@ INTAKE_EVENTS: Final = Stream("intake.events", (), Keep.FOR_EVER)  # there are n
 SIGNAL_COMMANDS: Final = Stream("signals.commands", (c.AnnounceSignal,), key=KeyForm.SIGNAL)
 SIGNAL_INTERNAL: Final = Stream(
     "signals.internal",
-    (c.AnnounceSignal, c.SubscribeTrigger, c.UnsubscribeTrigger, c.AwaitSignal, c.ForgetAwait, c.ContinueMatching),
+    (
+        c.AnnounceSignal,
+        c.SubscribeTrigger,
+        c.UnsubscribeTrigger,
+        c.AwaitSignal,
+        c.ForgetAwait,
+        c.ContinueOffers,
+        c.OfferPastSignals,
+        c.SearchPastSignals,
+    ),
     key=KeyForm.SIGNAL,
 )
 SIGNAL_EVENTS: Final = Stream(

@@ -802,29 +802,23 @@ class CommandSettled(Contract, frozen=True, gc=False):
         return value, at
 
 
-class ContinueMatching(Contract, frozen=True, gc=False):
-    """Go on with a signal that matched more than one decision takes, or with signals of the past. Sent by `signals`
-    to itself.
-    """
+class ContinueOffers(Contract, frozen=True, gc=False):
+    """Offer a signal to the subscriptions that the last decision did not reach. Sent by `signals` to itself."""
 
-    FULL_NAME: ClassVar[str] = "kapelle.ContinueMatching"
+    FULL_NAME: ClassVar[str] = "kapelle.ContinueOffers"
     SCHEMA: ClassVar[str] = (
-        r'{"name":"kapelle.ContinueMatching","type":"record","fields":['
-        r'{"name":"sequence","type":"long","doc":"The number of the signal among those of its name, from 1 and without '
-        r'gaps."},'
-        r'{"name":"after","type":"string","doc":"Where the last decision stopped, in a form of its own."},'
-        r'{"name":"subscription","type":["null","string"],"default":null,"doc":"The one subscription that the past is o'
-        r'ffered to; null for all."}],"doc":"Go on with a signal that matched more than one decision takes, or with sig'
-        r'nals of the past. Sent by `signals` to itself."}'
+        r'{"name":"kapelle.ContinueOffers","type":"record","fields":['
+        r'{"name":"sequence","type":"long","doc":"The number of the signal among those of its name."},'
+        r'{"name":"after","type":"string","doc":"The last subscription that was looked at: its place in the index, as J'
+        r'SON."}],"doc":"Offer a signal to the subscriptions that the last decision did not reach. Sent by `signals` to'
+        r' itself."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x968CFDAF8288CCBE
+    FINGERPRINT: ClassVar[int] = 0x0B94C5A55240C560
 
-    # The number of the signal among those of its name, from 1 and without gaps.
+    # The number of the signal among those of its name.
     sequence: int
-    # Where the last decision stopped, in a form of its own.
+    # The last subscription that was looked at: its place in the index, as JSON.
     after: str
-    # The one subscription that the past is offered to; null for all.
-    subscription: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         after_ = self.after.encode()
@@ -834,7 +828,6 @@ class ContinueMatching(Contract, frozen=True, gc=False):
                 wire.long(self.sequence),
                 wire.SIZES[len(after_)],
                 after_,
-                b"\x00" if self.subscription is None else b"\x02" + wire.string(self.subscription),
             )
         )
 
@@ -848,11 +841,7 @@ class ContinueMatching(Contract, frozen=True, gc=False):
             after_, at = wire.string_at(data, at)
         else:
             after_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        if data[at]:
-            subscription_, at = wire.nullable_at(data, at, wire.string_at)
-        else:
-            subscription_, at = None, at + 1
-        value = cls(sequence_, after_, subscription_)
+        value = cls(sequence_, after_)
         return value, at
 
 
@@ -2663,6 +2652,70 @@ class MatchDependency(Contract, frozen=True, gc=False):
         return value, at
 
 
+class OfferPastSignals(Contract, frozen=True, gc=False):
+    """Offer signals of the past to one trigger, oldest first. Sent by `signals` to itself."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.OfferPastSignals"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.OfferPastSignals","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"trigger_id","type":"string"},'
+        r'{"name":"generation","type":"int","doc":"Which arming of the trigger asks: a later one asks for itself."},'
+        r'{"name":"since_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"Signals that happened ea'
+        r'rlier are not offered."},'
+        r'{"name":"sequence","type":"long","doc":"The number of the last signal that was looked at; 0 at the beginning.'
+        r'"}],"doc":"Offer signals of the past to one trigger, oldest first. Sent by `signals` to itself."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x82A38477EA77EFC5
+
+    workflow_id: str
+    trigger_id: str
+    # Which arming of the trigger asks: a later one asks for itself.
+    generation: int
+    # Signals that happened earlier are not offered.
+    since_at_ms: int
+    # The number of the last signal that was looked at; 0 at the beginning.
+    sequence: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        trigger_id_ = self.trigger_id.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(trigger_id_)],
+                trigger_id_,
+                wire.integer(self.generation),
+                wire.moment(self.since_at_ms),
+                wire.long(self.sequence),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            trigger_id_, at = wire.string_at(data, at)
+        else:
+            trigger_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            generation_, at = wire.integer_at(data, at)
+        else:
+            generation_, at = n >> 1, at + 1
+        since_at_ms_, at = wire.moment_at(data, at)
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        value = cls(workflow_id_, trigger_id_, generation_, since_at_ms_, sequence_)
+        return value, at
+
+
 class OfferSignal(Contract, frozen=True, gc=False):
     """A signal that matches what a trigger wants. Sent by `signals`."""
 
@@ -3772,6 +3825,84 @@ class RunStrategyRule(StrEnum):
 
 
 _RUN_STRATEGY_RULE: Final = wire.Symbols(RunStrategyRule)
+
+
+class SearchPastSignals(Contract, frozen=True, gc=False):
+    """Search the past for a signal that a waiting step can have. Sent by `signals` to itself."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SearchPastSignals"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SearchPastSignals","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"index","type":"int"},'
+        r'{"name":"since","type":"long","doc":"The number of the last signal when the step began to wait: a step that w'
+        r'aits anew searches for itself."},'
+        r'{"name":"is_latest","type":"boolean","doc":"Whether the newest match is wanted, or any."},'
+        r'{"name":"sequence","type":"long","doc":"The number of the last signal that was looked at; 0 at the beginning.'
+        r'"}],"doc":"Search the past for a signal that a waiting step can have. Sent by `signals` to itself."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xF396C3BDCC12C037
+
+    workflow_id: str
+    instance_id: int
+    step_id: str
+    index: int
+    # The number of the last signal when the step began to wait: a step that waits anew searches for itself.
+    since: int
+    # Whether the newest match is wanted, or any.
+    is_latest: bool
+    # The number of the last signal that was looked at; 0 at the beginning.
+    sequence: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        step_id_ = self.step_id.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.long(self.instance_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.integer(self.index),
+                wire.long(self.since),
+                wire.boolean(self.is_latest),
+                wire.long(self.sequence),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            index_, at = wire.integer_at(data, at)
+        else:
+            index_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            since_, at = wire.long_at(data, at)
+        else:
+            since_, at = n >> 1, at + 1
+        is_latest_, at = wire.boolean_at(data, at)
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        value = cls(workflow_id_, instance_id_, step_id_, index_, since_, is_latest_, sequence_)
+        return value, at
 
 
 class SetTrigger(Contract, frozen=True, gc=False):
@@ -7242,7 +7373,7 @@ __all__ = [
     "ChangeProperties",
     "CommandRefused",
     "CommandSettled",
-    "ContinueMatching",
+    "ContinueOffers",
     "Criticality",
     "DeactivateWorkflow",
     "DeadLetter",
@@ -7269,6 +7400,7 @@ __all__ = [
     "LoopEnded",
     "LoopEntered",
     "MatchDependency",
+    "OfferPastSignals",
     "OfferSignal",
     "PropertiesChanged",
     "PushVersion",
@@ -7286,6 +7418,7 @@ __all__ = [
     "RunEnded",
     "RunStarted",
     "RunStrategyRule",
+    "SearchPastSignals",
     "SetTrigger",
     "SignalAccepted",
     "SignalDuplicated",

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from typing import Any, TypeVar
 
 from kapelle.processors.effects import Emit, Send
+from kapelle.processors.fitness import checks_of
 from kapelle.processors.messages import Message
 from kapelle.processors.routes import SIGNAL_INTERNAL
 from kapelle.processors.signals import signals
@@ -23,6 +24,7 @@ from tests.unit.workflows.test_reads import CountedTable
 
 NAME = "orders"
 NOW_MS = 1_700_000_000_000
+CHECKS = checks_of(SIGNAL_INTERNAL, signals.readers)
 E = TypeVar("E")
 
 
@@ -57,10 +59,14 @@ class World:
         return events
 
     def go_on(self) -> int:
-        """Fold all that the processor asks itself. Returns how many commands that took."""
+        """Fold all that the processor asks itself. Returns how many commands that took.
+
+        Each could come by its topic, where the fold puts unfit records aside.
+        """
         count = 0
         while self.continued:
             name, value = self.continued.popleft()
+            assert CHECKS[type(value)](name, value) is None
             self.decide(value, name)
             count += 1
         return count

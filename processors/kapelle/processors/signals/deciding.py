@@ -12,6 +12,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from kapelle.processors.effects import Effect, Emit, Send, SetAside
 from kapelle.processors.messages import Message
 from kapelle.processors.routes import RUN_INTERNAL, SIGNAL_INTERNAL, TRIGGER_COMMANDS, run_key, trigger_key
@@ -25,7 +27,6 @@ from kapelle.processors.signals.windows import CLOCK, floor_ms, kept
 from kapelle.schemas import contracts as c
 
 OFFERS_MAX: Final = 500
-ANY, LATEST = "any", "latest"
 
 
 @signals.decides(c.AnnounceSignal)
@@ -71,7 +72,7 @@ def announce(message: Message[c.AnnounceSignal], state: Signals, now_ms: int) ->
 
 def _go_on(name: str, sequence: int, rest: Cursor | None) -> Iterator[Effect]:
     if rest is not None:
-        yield Send(SIGNAL_INTERNAL, name, c.ContinueMatching(sequence, rest.json(), None))
+        yield Send(SIGNAL_INTERNAL, name, c.ContinueOffers(sequence, rest.json()))
 
 
 def _known(said: c.AnnounceSignal, state: Signals, generation: int) -> int | None:
@@ -107,16 +108,10 @@ def _matched(name: str, signal: Past, waiting: SubscriptionRow, now_ms: int) -> 
     yield Send(RUN_INTERNAL, run_key(w.workflow_id, w.instance_id), told)
 
 
-@signals.decides(c.ContinueMatching)
-def continue_matching(message: Message[c.ContinueMatching], state: Signals, now_ms: int) -> Iterator[Effect]:
-    """Go on where the last decision was full."""
+@signals.decides(c.ContinueOffers)
+def continue_offers(message: Message[c.ContinueOffers], state: Signals, now_ms: int) -> Iterator[Effect]:
+    """Offer a signal to the subscriptions that the last decision did not reach."""
     name, asked = message.key, message.value
-    if asked.subscription is not None:
-        row = state.subscriptions.get((name, asked.subscription))
-        if row is not None:
-            go_on = _offer_past if row.trigger_id else _look_back
-            yield from go_on(name, asked, row, state, now_ms)
-        return
     signal_row = state.signals.get((name, asked.sequence))
     if signal_row is None:
         return
@@ -140,43 +135,42 @@ def subscribe(message: Message[c.SubscribeTrigger], state: Signals, now_ms: int)
         )
     )
     if asked.since_at_ms is not None:
-        subscription = trigger_subscription(asked.workflow_id, asked.trigger_id)
-        after = f"{asked.generation}/{asked.since_at_ms}"
-        yield Send(SIGNAL_INTERNAL, name, c.ContinueMatching(0, after, subscription))
+        begin = c.OfferPastSignals(asked.workflow_id, asked.trigger_id, asked.generation, asked.since_at_ms, 0)
+        yield Send(SIGNAL_INTERNAL, name, begin)
 
 
-def _offer_past(
-    name: str, asked: c.ContinueMatching, row: SubscriptionRow, state: Signals, now_ms: int
-) -> Iterator[Effect]:
+@signals.decides(c.OfferPastSignals)
+def offer_past_signals(message: Message[c.OfferPastSignals], state: Signals, now_ms: int) -> Iterator[Effect]:
     """Offer signals of the past to one trigger, oldest first, up to where it hears of them anyway."""
-    generation, since_ms = map(int, asked.after.split("/"))
-    if generation != row.generation:
-        return  # it was armed anew meanwhile, and asks for the past itself
+    name, asked = message.key, message.value
+    subscription = trigger_subscription(asked.workflow_id, asked.trigger_id)
+    row = state.subscriptions.get((name, subscription))
+    if row is None or asked.generation != row.generation:
+        return  # it was disarmed; or armed anew, and then it asks for the past itself
     matching = past(name, conditions_of(row.match), state, Span(asked.sequence, row.since + 1))
-    wanted = ((at, one if one and one.happened_at_ms >= since_ms else None) for at, one in matching)
+    wanted = ((at, one if one and one.happened_at_ms >= asked.since_at_ms else None) for at, one in matching)
     found, rest = bounded(wanted, OFFERS_MAX)
-    subscription = trigger_subscription(row.workflow_id, row.trigger_id)
     for signal in found:
         yield Emit(c.SignalOffered(name, signal[0], (subscription,), now_ms))
         yield Send(TRIGGER_COMMANDS, trigger_key(row.workflow_id, row.trigger_id), _offer_of(name, signal, row))
     if rest is not None:
-        yield Send(SIGNAL_INTERNAL, name, c.ContinueMatching(rest, asked.after, subscription))
+        yield Send(SIGNAL_INTERNAL, name, msgspec.structs.replace(asked, sequence=rest))
 
 
-def _look_back(
-    name: str, asked: c.ContinueMatching, row: SubscriptionRow, state: Signals, now_ms: int
-) -> Iterator[Effect]:
-    """Go on looking for a signal of the past that a waiting step can have."""
-    since, how = asked.after.split("/")
-    if int(since) != row.since:
-        return  # it waits anew, and has looked again
-    is_latest = how == LATEST
-    span = Span(0, asked.sequence, newest_first=True) if is_latest else Span(asked.sequence, row.since + 1)
+@signals.decides(c.SearchPastSignals)
+def search_past_signals(message: Message[c.SearchPastSignals], state: Signals, now_ms: int) -> Iterator[Effect]:
+    """Go on searching for a signal of the past that a waiting step can have."""
+    name, asked = message.key, message.value
+    subscription = step_subscription(asked.workflow_id, asked.instance_id, asked.step_id, asked.index)
+    row = state.subscriptions.get((name, subscription))
+    if row is None or asked.since != row.since:
+        return  # it waits no more; or it waits anew, and then it has searched again
+    span = Span(0, asked.sequence, newest_first=True) if asked.is_latest else Span(asked.sequence, row.since + 1)
     found, rest = bounded(past(name, conditions_of(row.match), state, span), 1)
     if found:
         yield from _matched(name, found[0], row, now_ms)
     elif rest is not None:
-        yield Send(SIGNAL_INTERNAL, name, c.ContinueMatching(rest, asked.after, asked.subscription))
+        yield Send(SIGNAL_INTERNAL, name, msgspec.structs.replace(asked, sequence=rest))
 
 
 @signals.decides(c.UnsubscribeTrigger)
@@ -223,10 +217,16 @@ def await_signal(message: Message[c.AwaitSignal], state: Signals, now_ms: int) -
         )
     )
     if rest is not None:
-        subscription = step_subscription(asked.workflow_id, asked.instance_id, asked.step_id, asked.index)
-        since = (state.names.get((name,)) or NEW).sequence
-        after = f"{since}/{LATEST if asked.is_latest else ANY}"
-        yield Send(SIGNAL_INTERNAL, name, c.ContinueMatching(rest, after, subscription))
+        search = c.SearchPastSignals(
+            workflow_id=asked.workflow_id,
+            instance_id=asked.instance_id,
+            step_id=asked.step_id,
+            index=asked.index,
+            since=(state.names.get((name,)) or NEW).sequence,
+            is_latest=asked.is_latest,
+            sequence=rest,
+        )
+        yield Send(SIGNAL_INTERNAL, name, search)
 
 
 def _first_of_the_past(name: str, asked: c.AwaitSignal, state: Signals) -> tuple[list[Past], int | None]:

@@ -16,6 +16,6 @@ def await_signal(command: c.AwaitSignal) -> None:
     conditions_of(command.match)
 
 
-@signals.reads(c.ContinueMatching)
-def continue_matching(command: c.ContinueMatching) -> None:
+@signals.reads(c.ContinueOffers)
+def continue_offers(command: c.ContinueOffers) -> None:
     Cursor.parse(command.after)
