@@ -14,7 +14,7 @@ from benchmarks.engine_work import PARTITIONS, Command
 from benchmarks.harness import Bench, Refused, watcher
 from kapelle.processors.intake import intake
 from kapelle.processors.publisher.streams import SIGNAL_VERDICTS
-from kapelle.processors.routes import SIGNAL_COMMANDS, SIGNAL_EVENTS
+from kapelle.processors.routes import SIGNAL_EVENTS, SIGNALS
 from kapelle.processors.runs import runs
 from kapelle.processors.signals import signals
 from kapelle.processors.triggers import triggers
@@ -68,7 +68,7 @@ class KafkaSignals(KafkaSubject):
 
     def __init__(self, bench: Bench, hosted: Sequence[str]) -> None:
         super().__init__(bench, None, hosted=hosted)
-        self._topic = self._topology.topic(SIGNAL_COMMANDS)
+        self._topic = self._topology.topic(SIGNALS)
         self._signals = watcher(bench.bootstrap_servers, self._topology.topic(SIGNAL_EVENTS))
         self._verdicts = watcher(bench.bootstrap_servers, self._topology.topic(SIGNAL_VERDICTS))
 
@@ -109,7 +109,7 @@ class EmbeddedSignals(EmbeddedSubject):
         self._verdicts = Tail(runtime, SIGNAL_VERDICTS)
 
     def announce(self, said: Sequence[c.AnnounceSignal], *, at_once: bool = False) -> None:
-        published = self.runtime.publish_all([(SIGNAL_COMMANDS, one.name, one) for one in said], timeout_s=TIMEOUT_S)
+        published = self.runtime.publish_all([(SIGNALS, one.name, one) for one in said], timeout_s=TIMEOUT_S)
         if not at_once:
             published.result(TIMEOUT_S)
 

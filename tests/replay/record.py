@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kapelle.processors.routes import SIGNAL_COMMANDS, SIGNALS, WORKFLOW_COMMANDS
+from kapelle.processors.routes import SIGNAL_INTERNAL, SIGNALS, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, RestartPolicy
 from kapelle.testing.engine import AUTHOR
@@ -31,7 +31,7 @@ def flow(workflow_id: str, *steps: dict[str, Any], strategy: str = "SEQUENTIAL",
 
 
 def say(engine: Recording, name: str, signal_id: str, **params: str | int) -> None:
-    engine.send(SIGNAL_COMMANDS, name, c.AnnounceSignal(name, signal_id, json.dumps(params)))
+    engine.send(SIGNAL_INTERNAL, name, c.AnnounceSignal(name, signal_id, json.dumps(params)))
 
 
 def queueing(engine: Recording) -> None:

@@ -28,7 +28,6 @@ from kapelle.processors.routes import (
     CANCELLATIONS,
     RUN_COMMANDS,
     RUN_EVENTS,
-    SIGNAL_COMMANDS,
     SIGNAL_EVENTS,
     SIGNALS,
     TASKS,
@@ -95,7 +94,7 @@ def _ours(topology: Topology) -> Iterator[Acl]:
     # A successor ends what its predecessor left open, in its name: so the rights are for all names of the prefix.
     yield Acl(Role.PROCESSORS, "TRANSACTIONAL_ID", prefix, prefixed=True, operations=WRITE)
     yield Acl(Role.API, "TOPIC", prefix, prefixed=True, operations=(*READ, "DESCRIBE_CONFIGS"))
-    for stream in (WORKFLOW_COMMANDS, RUN_COMMANDS, SIGNAL_COMMANDS, SIGNALS):
+    for stream in (WORKFLOW_COMMANDS, RUN_COMMANDS, SIGNALS):
         yield Acl(Role.API, "TOPIC", topology.topic(stream), prefixed=False, operations=WRITE)
     yield from _schemas(topology, Role.API)
     yield Acl(Role.API, "GROUP", f"{prefix}journal", prefixed=False, operations=KNOW)

@@ -103,7 +103,6 @@ CANCELLATIONS: Final = Stream("tasks.cancellations", (c.CancelTask,), key=KeyFor
 
 SIGNALS: Final = Stream("signals", (c.AnnounceSignal, Foreign))
 INTAKE_EVENTS: Final = Stream("intake.events", (), Keep.FOR_EVER)  # there are none: intake remembers nothing
-SIGNAL_COMMANDS: Final = Stream("signals.commands", (c.AnnounceSignal,), key=KeyForm.SIGNAL)
 SIGNAL_INTERNAL: Final = Stream(
     "signals.internal",
     (
@@ -133,8 +132,8 @@ SIGNAL_EVENTS: Final = Stream(
     Keep.FOR_EVER,
     key=KeyForm.SIGNAL,
 )
-TRIGGER_COMMANDS: Final = Stream(
-    "triggers.commands", (c.SetTrigger, c.RemoveTrigger, c.DropKept, c.OfferSignal), key=KeyForm.TRIGGER
+TRIGGER_INTERNAL: Final = Stream(
+    "triggers.internal", (c.SetTrigger, c.RemoveTrigger, c.DropKept, c.OfferSignal), key=KeyForm.TRIGGER
 )
 TRIGGER_EVENTS: Final = Stream(
     "triggers.events",

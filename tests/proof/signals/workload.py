@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kapelle.processors.routes import SIGNAL_COMMANDS, WORKFLOW_COMMANDS
+from kapelle.processors.routes import SIGNALS, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from tests.proof.workload import Published
 from tests.property.signals.model import Model, Rule, Signal, Wants
@@ -70,7 +70,7 @@ def work(seed: int, signals: int, values: int) -> Work:
 
 
 def _announcement(signal: Signal) -> Published:
-    return SIGNAL_COMMANDS.name, signal.name, c.AnnounceSignal(signal.name, signal.id, json.dumps(signal.params))
+    return SIGNALS.name, signal.name, c.AnnounceSignal(signal.name, signal.id, json.dumps(signal.params))
 
 
 def _push(workflow_id: str, rule: Rule) -> Published:

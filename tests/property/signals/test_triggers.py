@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapelle.processors.routes import SIGNAL_COMMANDS, SIGNAL_EVENTS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.routes import SIGNAL_EVENTS, SIGNAL_INTERNAL, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.testing.engine import AUTHOR, Engine
 from tests.property.signals.model import Model, Rule, Signal, Wants
@@ -120,7 +120,7 @@ def test_every_combination_starts_one_instance(turns: list[tuple[Any, ...]], par
             case "say", name, number, params:
                 signal = Signal(name, f"{name}{number}", params)
                 model.announce(signal)
-                engine.send(SIGNAL_COMMANDS, name, announcement(signal))
+                engine.send(SIGNAL_INTERNAL, name, announcement(signal))
             case "pause", minutes:
                 model.now_ms += minutes * MINUTE_MS
                 engine.advance(minutes * MINUTE_MS)
@@ -152,7 +152,7 @@ def test_the_order_of_different_names_makes_no_difference(signals: list[Signal],
 
     while any(lines.values()):
         name = seed.choice([name for name in lines if lines[name]])
-        engine.runtime.publish(SIGNAL_COMMANDS, name, announcement(lines[name].pop(0)))
+        engine.runtime.publish(SIGNAL_INTERNAL, name, announcement(lines[name].pop(0)))
     engine.runtime.step_until_idle()
     for signal in signals:
         model.announce(signal)

@@ -14,7 +14,7 @@ from kapelle.processors.publisher.streams import (
     WORKFLOW_CHANGES,
     WORKFLOW_STATE,
 )
-from kapelle.processors.routes import RUN_EVENTS, SIGNAL_COMMANDS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.routes import RUN_EVENTS, SIGNAL_INTERNAL, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import (
     Action,
@@ -38,7 +38,7 @@ def workflow(step_type: str = "NoOp", **more: Any) -> dict[str, Any]:
 def announce(engine: Engine, name: str, signal_id: str, **params: Any) -> None:
     told = msgspec.json.encode(params).decode()
     at_ms = engine.clock()
-    engine.send(SIGNAL_COMMANDS, name, c.AnnounceSignal(name, signal_id, told, happened_at_ms=at_ms))
+    engine.send(SIGNAL_INTERNAL, name, c.AnnounceSignal(name, signal_id, told, happened_at_ms=at_ms))
 
 
 def test_a_push_is_published_with_what_the_workflow_is_after_each_of_its_changes() -> None:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kapelle.cli.whole import cli
-from kapelle.processors.routes import SIGNAL_COMMANDS, WORKFLOW_COMMANDS
+from kapelle.processors.routes import SIGNAL_INTERNAL, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.testing.clock import VirtualClock
 from kapelle.testing.definitions import definition_text
@@ -49,7 +49,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         runtime.step_until_idle()
         clock.advance(1_000)
         runtime.publish(WORKFLOW_COMMANDS, "etl", c.StartInstances("ann", (c.Start("s2"),)))
-        runtime.publish(SIGNAL_COMMANDS, "a", c.AnnounceSignal("a", "id-1", '{"day": "x"}'))
+        runtime.publish(SIGNAL_INTERNAL, "a", c.AnnounceSignal("a", "id-1", '{"day": "x"}'))
         runtime.step_until_idle()
     return directory
 

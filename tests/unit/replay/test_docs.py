@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kapelle.cli.whole import cli
-from kapelle.processors.routes import SIGNAL_COMMANDS, WORKFLOW_COMMANDS
+from kapelle.processors.routes import SIGNAL_INTERNAL, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.testing.definitions import definition_text
 from kapelle.topology.embedded import EmbeddedRuntime
@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with EmbeddedRuntime(topology(), made / "kapelle-data" / "log") as runtime:
         runtime.publish(WORKFLOW_COMMANDS, "etl", c.PushVersion("p", "ann", definition_text(FLOW)))
         runtime.publish(WORKFLOW_COMMANDS, "etl", c.StartInstances("ann", (c.Start("s1"), c.Start("s2"))))
-        runtime.publish(SIGNAL_COMMANDS, "orders", c.AnnounceSignal("orders", "o1", "{}"))
+        runtime.publish(SIGNAL_INTERNAL, "orders", c.AnnounceSignal("orders", "o1", "{}"))
         runtime.step_until_idle()
     return made
 

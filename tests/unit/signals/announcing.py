@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from kapelle.processors.routes import (
     RUN_EVENTS,
-    SIGNAL_COMMANDS,
     SIGNAL_EVENTS,
+    SIGNAL_INTERNAL,
     TRIGGER_EVENTS,
     WORKFLOW_COMMANDS,
     WORKFLOW_EVENTS,
@@ -67,7 +67,7 @@ def say(engine: Engine, name: str, signal_id: str | None = None, /, *, at_ms: in
     """Announce a signal; without an id it is one of its own."""
     text = json.dumps(params)
     said = c.AnnounceSignal(name, signal_id or engine.request_id(), text, happened_at_ms=at_ms)
-    engine.send(SIGNAL_COMMANDS, name, said)
+    engine.send(SIGNAL_INTERNAL, name, said)
 
 
 def starts(engine: Engine, workflow_id: str = FLOW) -> list[dict[str, int]]:

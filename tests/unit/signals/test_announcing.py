@@ -4,7 +4,7 @@ import pytest
 
 from kapelle.processors.effects import SetAside
 from kapelle.processors.messages import Message
-from kapelle.processors.routes import SIGNAL_COMMANDS
+from kapelle.processors.routes import SIGNAL_INTERNAL
 from kapelle.processors.signals import signals
 from kapelle.processors.signals.windows import BUCKET_MS, RANGES_MAX, WINDOW_MS
 from kapelle.schemas import contracts as c
@@ -298,7 +298,7 @@ def test_what_is_set_aside_stops_nothing() -> None:
     engine = armed(trigger(orders={}))
 
     for said, _ in BAD:
-        engine.send(SIGNAL_COMMANDS, "orders", said)
+        engine.send(SIGNAL_INTERNAL, "orders", said)
     say(engine, "orders", "o1")
 
     assert starts(engine) == [{"orders": 1}]

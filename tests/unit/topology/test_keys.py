@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kapelle.processors.keys import INSTANCE_MAX, KeyUnreadable, ids_of, run_key
-from kapelle.processors.routes import RUN_COMMANDS, RUN_EVENTS, RUN_INTERNAL, SIGNAL_COMMANDS, WORKFLOW_COMMANDS
+from kapelle.processors.routes import RUN_COMMANDS, RUN_EVENTS, RUN_INTERNAL, SIGNAL_INTERNAL, WORKFLOW_COMMANDS
 from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec
 from kapelle.schemas import contracts as c
@@ -60,7 +60,7 @@ def test_a_key_that_is_taken_apart_is_one_that_can_be_made_again(key: str) -> No
 @pytest.mark.parametrize(
     ("stream", "key", "command"),
     [
-        (SIGNAL_COMMANDS, "other", c.AnnounceSignal("orders", "1", "{}", "{}", None, "{}")),
+        (SIGNAL_INTERNAL, "other", c.AnnounceSignal("orders", "1", "{}", "{}", None, "{}")),
         (RUN_INTERNAL, "etl/2", c.StartRun("etl", 1, 1, "r", 1, "{}", "{}", "{}", "c", "{}", "{}", "{}")),
     ],
 )

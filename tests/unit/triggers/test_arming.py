@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kapelle.processors.routes import TRIGGER_COMMANDS, TRIGGER_EVENTS
+from kapelle.processors.routes import TRIGGER_EVENTS, TRIGGER_INTERNAL
 from kapelle.processors.triggers import deciding
 from kapelle.schemas import contracts as c
 from kapelle.testing.engine import AUTHOR, Engine
@@ -187,7 +187,7 @@ def test_an_offer_of_an_earlier_arming_is_not_taken() -> None:
     activate(engine)
 
     late = c.OfferSignal("a", "late", 1, '{"day":1}', engine.clock.now_ms, generation=1)
-    engine.send(TRIGGER_COMMANDS, key, late)
+    engine.send(TRIGGER_INTERNAL, key, late)
     say(engine, "b", day=1)
 
     assert told(engine, c.SignalKept)[-1].name == "b"

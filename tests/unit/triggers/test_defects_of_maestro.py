@@ -64,7 +64,7 @@ def test_3_no_match_is_lost_because_another_join_value_moved_ahead() -> None:
 
 def test_4_a_signal_its_offers_and_its_starts_are_one_transaction() -> None:
     engine = armed(trigger(x={}))
-    engine.runtime.publish("signals.commands", "x", c.AnnounceSignal("x", "x1", "{}"))
+    engine.runtime.publish("signals.internal", "x", c.AnnounceSignal("x", "x1", "{}"))
     assert told(engine, c.SignalAccepted) == []
 
     engine.runtime.step_until_idle()

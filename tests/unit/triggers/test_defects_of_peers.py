@@ -3,7 +3,7 @@
 import pytest
 
 from kapelle.processors.definitions.models import Rule
-from kapelle.processors.routes import SIGNAL_COMMANDS
+from kapelle.processors.routes import SIGNAL_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.testing.engine import AUTHOR, Engine
 from kapelle.topology.crash import Crash, CrashPoint, never
@@ -95,7 +95,7 @@ def test_a_burst_of_signals_is_as_many_starts() -> None:
     engine, count = armed(trigger(a={}), partitions=2), 10_000
     for number in range(count):
         announced = c.AnnounceSignal("a", f"a{number}", "{}")
-        engine.runtime.publish(SIGNAL_COMMANDS, "a", announced)
+        engine.runtime.publish(SIGNAL_INTERNAL, "a", announced)
 
     engine.runtime.step_until_idle()
 

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from kapelle.processors.routes import TRIGGER_COMMANDS, TRIGGER_EVENTS
+from kapelle.processors.routes import TRIGGER_EVENTS, TRIGGER_INTERNAL
 from kapelle.schemas import contracts as c
 from tests.unit.signals.announcing import armed, joins, matches, push, say, starts, told, trigger
 
@@ -70,7 +70,7 @@ def test_the_first_of_its_name_is_used_first_whichever_is_offered_first() -> Non
 
     for sequence in (3, 1, 2):
         offer = c.OfferSignal("a", f"a{sequence}", sequence, '{"day":1}', engine.clock.now_ms, generation=1)
-        engine.send(TRIGGER_COMMANDS, key, offer)
+        engine.send(TRIGGER_INTERNAL, key, offer)
     for _ in range(3):
         say(engine, "b", day=1)
 
@@ -85,7 +85,7 @@ def test_a_signal_that_is_offered_again_is_used_once(again: int) -> None:
 
     for sequence in (1, 2, again):
         offer = c.OfferSignal("a", f"a{sequence}", sequence, '{"day":1}', engine.clock.now_ms, generation=1)
-        engine.send(TRIGGER_COMMANDS, key, offer)
+        engine.send(TRIGGER_INTERNAL, key, offer)
     for _ in range(3):
         say(engine, "b", day=1)
 
@@ -97,7 +97,7 @@ def test_a_signal_that_expires_behind_another_of_its_name_leaves_the_others() ->
     [key] = {key for key, _ in engine.history(TRIGGER_EVENTS, 0)}
     for sequence in (3, 1):
         offer = c.OfferSignal("a", f"a{sequence}", sequence, '{"day":1}', engine.clock.now_ms, generation=1)
-        engine.send(TRIGGER_COMMANDS, key, offer)
+        engine.send(TRIGGER_INTERNAL, key, offer)
         engine.advance(MINUTE_MS // 2)
 
     for _ in range(2):

@@ -16,7 +16,7 @@ import msgspec
 
 from kapelle.processors.effects import Effect, Emit, Send, SetAside
 from kapelle.processors.messages import Message
-from kapelle.processors.routes import RUN_INTERNAL, SIGNAL_INTERNAL, TRIGGER_COMMANDS, run_key, trigger_key
+from kapelle.processors.routes import RUN_INTERNAL, SIGNAL_INTERNAL, TRIGGER_INTERNAL, run_key, trigger_key
 from kapelle.processors.signals.applying import NEW, step_subscription, trigger_subscription
 from kapelle.processors.signals.bounds import unfit
 from kapelle.processors.signals.finding import Cursor, Found, Past, Span, bounded, by_value, concerned, past
@@ -88,7 +88,7 @@ def _offer(name: str, signal: Past, found: list[Found], now_ms: int) -> Iterator
     for _, subscription in found:
         if subscription.trigger_id:
             key = trigger_key(subscription.workflow_id, subscription.trigger_id)
-            yield Send(TRIGGER_COMMANDS, key, _offer_of(name, signal, subscription))
+            yield Send(TRIGGER_INTERNAL, key, _offer_of(name, signal, subscription))
         else:
             yield from _matched(name, signal, subscription, now_ms)
 
@@ -152,7 +152,7 @@ def offer_past_signals(message: Message[c.OfferPastSignals], state: Signals, now
     found, rest = bounded(wanted, OFFERS_MAX)
     for signal in found:
         yield Emit(c.SignalOffered(name, signal[0], (subscription,), now_ms))
-        yield Send(TRIGGER_COMMANDS, trigger_key(row.workflow_id, row.trigger_id), _offer_of(name, signal, row))
+        yield Send(TRIGGER_INTERNAL, trigger_key(row.workflow_id, row.trigger_id), _offer_of(name, signal, row))
     if rest is not None:
         yield Send(SIGNAL_INTERNAL, name, msgspec.structs.replace(asked, sequence=rest))
 

@@ -3,13 +3,13 @@
 from typing import Final
 
 from kapelle.processors.processor import Processor
-from kapelle.processors.routes import RUN_INTERNAL, SIGNAL_COMMANDS, SIGNAL_EVENTS, SIGNAL_INTERNAL, TRIGGER_COMMANDS
+from kapelle.processors.routes import RUN_INTERNAL, SIGNAL_EVENTS, SIGNAL_INTERNAL, TRIGGER_INTERNAL
 from kapelle.processors.signals.tables import Signals
 
 signals: Final = Processor(
     "signals",
     tables=Signals,
-    inputs=[SIGNAL_COMMANDS, SIGNAL_INTERNAL],
+    inputs=[SIGNAL_INTERNAL],
     events=SIGNAL_EVENTS,
-    outputs=[SIGNAL_INTERNAL, TRIGGER_COMMANDS, RUN_INTERNAL],
+    outputs=[SIGNAL_INTERNAL, TRIGGER_INTERNAL, RUN_INTERNAL],
 )

@@ -14,7 +14,7 @@ from typing import Final
 
 from kapelle.processors.effects import Effect, Emit, Send, SetAside
 from kapelle.processors.messages import Message, TimerDue
-from kapelle.processors.routes import SIGNAL_INTERNAL, TRIGGER_COMMANDS, WORKFLOW_INTERNAL
+from kapelle.processors.routes import SIGNAL_INTERNAL, TRIGGER_INTERNAL, WORKFLOW_INTERNAL
 from kapelle.processors.signals.matching import conditions_json
 from kapelle.processors.triggers.applying import generation_after, place_of, places
 from kapelle.processors.triggers.definition import Trigger, trigger_of
@@ -71,7 +71,7 @@ def _drop(key: str, generation: int, state: Triggers, now_ms: int) -> Iterator[E
     if count:
         yield Emit(c.KeptDropped(generation, count, now_ms))
     if count == DROPS_MAX:
-        yield Send(TRIGGER_COMMANDS, key, c.DropKept(generation))
+        yield Send(TRIGGER_INTERNAL, key, c.DropKept(generation))
 
 
 Fire = Callable[[TriggerRow, Trigger, Joined, int], Iterator[Effect]]

@@ -3,13 +3,13 @@
 from typing import Final
 
 from kapelle.processors.processor import Processor
-from kapelle.processors.routes import SIGNAL_INTERNAL, TRIGGER_COMMANDS, TRIGGER_EVENTS, WORKFLOW_INTERNAL
+from kapelle.processors.routes import SIGNAL_INTERNAL, TRIGGER_EVENTS, TRIGGER_INTERNAL, WORKFLOW_INTERNAL
 from kapelle.processors.triggers.tables import Triggers
 
 triggers: Final = Processor(
     "triggers",
     tables=Triggers,
-    inputs=[TRIGGER_COMMANDS],
+    inputs=[TRIGGER_INTERNAL],
     events=TRIGGER_EVENTS,
-    outputs=[SIGNAL_INTERNAL, WORKFLOW_INTERNAL, TRIGGER_COMMANDS],
+    outputs=[SIGNAL_INTERNAL, WORKFLOW_INTERNAL, TRIGGER_INTERNAL],
 )

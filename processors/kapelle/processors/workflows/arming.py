@@ -9,7 +9,7 @@ from typing import Final
 from kapelle.processors.definitions import parse_workflow
 from kapelle.processors.definitions.models import MatchParam, SignalTrigger
 from kapelle.processors.params import duration_ms
-from kapelle.processors.routes import TRIGGER_COMMANDS, trigger_key
+from kapelle.processors.routes import TRIGGER_INTERNAL, trigger_key
 from kapelle.processors.signals.matching import Condition
 from kapelle.processors.triggers.definition import Trigger, Wanted, written
 from kapelle.processors.workflows.processor import WorkflowDraft
@@ -34,10 +34,10 @@ def arm(draft: WorkflowDraft, now_ms: int) -> None:
     draft.emit(c.TriggersArmed(draft.key, version, tuple(new), tuple(gone), now_ms))
     for trigger_id in gone:
         removed = c.RemoveTrigger(draft.key, trigger_id, now_ms)
-        draft.send(TRIGGER_COMMANDS, trigger_key(draft.key, trigger_id), removed)
+        draft.send(TRIGGER_INTERNAL, trigger_key(draft.key, trigger_id), removed)
     for trigger_id in new:
         armed_now = c.SetTrigger(draft.key, trigger_id, version, wanted[trigger_id].json(), now_ms)
-        draft.send(TRIGGER_COMMANDS, trigger_key(draft.key, trigger_id), armed_now)
+        draft.send(TRIGGER_INTERNAL, trigger_key(draft.key, trigger_id), armed_now)
 
 
 def _wanted(draft: WorkflowDraft, workflow: Workflow) -> dict[str, Trigger]:

@@ -6,7 +6,7 @@ from kapelle.processors.draft import Draft
 from kapelle.processors.processor import Processor
 from kapelle.processors.routes import (
     RUN_INTERNAL,
-    TRIGGER_COMMANDS,
+    TRIGGER_INTERNAL,
     WORKFLOW_COMMANDS,
     WORKFLOW_EVENTS,
     WORKFLOW_INTERNAL,
@@ -18,7 +18,7 @@ workflows: Final = Processor(
     tables=WorkflowTables,
     inputs=[WORKFLOW_COMMANDS, WORKFLOW_INTERNAL],
     events=WORKFLOW_EVENTS,
-    outputs=[RUN_INTERNAL, WORKFLOW_INTERNAL, TRIGGER_COMMANDS],
+    outputs=[RUN_INTERNAL, WORKFLOW_INTERNAL, TRIGGER_INTERNAL],
 )
 
 
