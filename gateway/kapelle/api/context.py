@@ -134,6 +134,10 @@ def context_of(request: Request) -> Context:
 Here = Annotated[Context, Depends(context_of)]
 
 
-def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """A value as JSON."""
+def json_response(
+    value: Any, status: int = 200, headers: dict[str, str] | None = None, *, mark: str | None = None
+) -> Response:
+    """A value as JSON. `mark` is the watermark that it was read at."""
+    if mark is not None:
+        headers = {**(headers or {}), WATERMARK: mark}
     return Response(msgspec.json.encode(value), status, headers, JSON)

@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from kapelle.api.callers import INT_MAX, InstanceAt, Reader
-from kapelle.api.context import WATERMARK, json_response
+from kapelle.api.context import json_response
 from kapelle.api.events import TYPES, Tails, Which, event_record, history
 from kapelle.api.problems import BadRequest
 from kapelle.api.routes.guards import READS, VIEWER
@@ -66,7 +66,7 @@ async def get_history(here: Reader, at: InstanceAt) -> Response:
         "is_cut": len(places) == histories.PLACES_MAX,
         "elements": [event_record(entry) for entry in entries],
     }
-    return json_response(body, headers={WATERMARK: mark})
+    return json_response(body, mark=mark)
 
 
 @router.get(

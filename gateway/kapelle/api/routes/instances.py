@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 from msgspec import structs
 
 from kapelle.api.callers import InstanceAt, InstanceId, Page, Reader, RunSelector, WorkflowId, number_of
-from kapelle.api.context import WATERMARK, Context, json_response
+from kapelle.api.context import Context, json_response
 from kapelle.api.filtering import Asked
 from kapelle.api.problems import NotFound
 from kapelle.api.routes.guards import READS, VIEWER
@@ -48,7 +48,7 @@ async def list_all(here: Reader, page: Page, asked: Asked, workflow_id: OneWorkf
     """The latest runs of instances, the one created last first."""
     mark = here.watermark()
     found = await here.read(browsing.browse, page, structs.replace(asked, workflow_id=workflow_id))
-    return json_response(found, headers={WATERMARK: mark})
+    return json_response(found, mark=mark)
 
 
 @router.get("/instances/counts", summary="Count instances", dependencies=VIEWER, responses=READS)
@@ -56,7 +56,7 @@ async def count_all(here: Reader, workflow_id: OneWorkflow = None) -> Response:
     """How many instances have which status, of one workflow or of all."""
     mark = here.watermark()
     found = await here.read(browsing.counts, workflow_id)
-    return json_response({"total_count": sum(found.values()), "counts": found}, headers={WATERMARK: mark})
+    return json_response({"total_count": sum(found.values()), "counts": found}, mark=mark)
 
 
 @router.get("/{workflow_id}/instances", summary="List instances", dependencies=VIEWER, responses=READS)
@@ -70,7 +70,7 @@ async def list_instances(
     found = await here.read(browsing.browse, page, structs.replace(asked, workflow_id=workflow_id))
     if aggregated:
         found["elements"] = await here.read(aggregating.told_more, found["elements"], aggregated=True, enriched=False)
-    return json_response(found, headers={WATERMARK: mark})
+    return json_response(found, mark=mark)
 
 
 @router.get("/{workflow_id}/matrix", summary="Instances and their steps", dependencies=VIEWER, responses=READS)
@@ -84,7 +84,7 @@ async def get_matrix(
     if await here.read(workflows.workflow, workflow_id) is None:
         raise no_workflow(workflow_id)
     found = await here.read(aggregating.matrix, workflow_id, limit)
-    return json_response(found, headers={WATERMARK: mark})
+    return json_response(found, mark=mark)
 
 
 @router.get("/{workflow_id}/instances/{instance_id}", summary="Get an instance", dependencies=VIEWER, responses=READS)
@@ -104,7 +104,7 @@ async def _one_run(
         raise no_instance(*at, run_id)
     if aggregated or enriched:
         (found,) = await here.read(aggregating.told_more, [found], aggregated=aggregated, enriched=enriched)
-    return json_response(found, headers={WATERMARK: mark})
+    return json_response(found, mark=mark)
 
 
 @router.get("/{workflow_id}/instances/{instance_id}/runs", summary="List runs", dependencies=VIEWER, responses=READS)
@@ -114,7 +114,7 @@ async def list_runs(here: Reader, workflow_id: WorkflowId, instance_id: Instance
     if await here.read(queries.run, workflow_id, instance_id) is None:
         raise no_instance(workflow_id, instance_id)
     found = await here.read(queries.runs, workflow_id, instance_id, page)
-    return json_response(found, headers={WATERMARK: mark})
+    return json_response(found, mark=mark)
 
 
 @router.get(
@@ -140,4 +140,4 @@ async def get_timeline(here: Reader, workflow_id: WorkflowId, instance_id: Insta
         raise no_instance(workflow_id, instance_id)
     entries = await here.read(queries.timeline, workflow_id, instance_id)
     body = {"workflow_id": workflow_id, "workflow_instance_id": instance_id, "elements": entries}
-    return json_response(body, headers={WATERMARK: mark})
+    return json_response(body, mark=mark)

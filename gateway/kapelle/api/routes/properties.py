@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Request, Response
 
 from kapelle.api.asking import members_of
 from kapelle.api.callers import Reader, WorkflowId, Writer
-from kapelle.api.context import WATERMARK, Here, json_response
+from kapelle.api.context import Here, json_response
 from kapelle.api.routes.guards import ADMIN, READS, VIEWER, WRITES
 from kapelle.api.routes.workflows import no_workflow, tell
 from kapelle.schemas import contracts as c
@@ -55,4 +55,4 @@ async def get_properties(here: Reader, workflow_id: WorkflowId) -> Response:
     found = await here.read(queries.properties, workflow_id)
     if found is None:
         raise no_workflow(workflow_id)
-    return json_response(found, headers={WATERMARK: mark})
+    return json_response(found, mark=mark)

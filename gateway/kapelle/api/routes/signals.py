@@ -8,7 +8,7 @@ from kapelle.api import naming  # noqa: F401 - routes say `{name:name}`
 from kapelle.api.announcements import REQUEST_BODY, Announced
 from kapelle.api.asking import Question, ask
 from kapelle.api.callers import InstanceAt, Page, Reader, RunSelector, WorkflowId, Writer, number_of
-from kapelle.api.context import WATERMARK, Context, Here, json_response
+from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import NotFound
 from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
 from kapelle.api.routes.instances import no_instance
@@ -74,7 +74,7 @@ async def list_names(
 ) -> Response:
     """All names, with how many signals each has had, and how many triggers and steps want to hear of it."""
     mark = here.watermark()
-    return json_response(await here.read(queries.names, page, prefix), headers={WATERMARK: mark})
+    return json_response(await here.read(queries.names, page, prefix), mark=mark)
 
 
 @router.get("/signals/{name:name}/instances", summary="List signals", dependencies=VIEWER, responses=READS)
@@ -82,7 +82,7 @@ async def list_signals(here: Reader, name: Name, page: Page) -> Response:
     """The signals of a name, the latest first."""
     mark = here.watermark()
     await _known(here, name)
-    return json_response(await here.read(queries.of_name, name, page), headers={WATERMARK: mark})
+    return json_response(await here.read(queries.of_name, name, page), mark=mark)
 
 
 @router.get("/signals/{name:name}/refused", summary="List announcements in vain", dependencies=VIEWER, responses=READS)
@@ -95,7 +95,7 @@ async def list_refused(
     """Repetitions and what came too late, the latest first."""
     mark = here.watermark()
     await _known(here, name)
-    return json_response(await here.read(queries.refused, name, page, signal_id), headers={WATERMARK: mark})
+    return json_response(await here.read(queries.refused, name, page, signal_id), mark=mark)
 
 
 async def _known(here: Context, name: str) -> None:
@@ -110,7 +110,7 @@ async def get_signal(here: Reader, name: Name, sequence: RunSelector) -> Respons
     found = await here.read(queries.signal, name, number)
     if found is None:
         raise no_signal(name, number)
-    return json_response(found, headers={WATERMARK: mark})
+    return json_response(found, mark=mark)
 
 
 @router.get(f"{ONE}/explain", summary="What came of a signal, and why", dependencies=VIEWER, responses=READS)
@@ -120,7 +120,7 @@ async def explain_signal(here: Reader, name: Name, sequence: RunSelector) -> Res
     found = await here.read(explaining.explained, name, number)
     if found is None:
         raise no_signal(name, number)
-    return json_response(found, headers={WATERMARK: mark})
+    return json_response(found, mark=mark)
 
 
 @router.get(f"{ONE}/lineage", summary="Lineage of a signal", dependencies=VIEWER, responses=READS)
@@ -133,7 +133,7 @@ async def signal_lineage(
     if found is None:
         raise no_signal(name, number)
     graph = await here.read(lineage.of_signal, (name, found["sequence"]), direction, depth)
-    return json_response(graph, headers={WATERMARK: mark})
+    return json_response(graph, mark=mark)
 
 
 @router.get(
@@ -149,7 +149,7 @@ async def instance_lineage(
     mark = here.watermark()
     if await here.read(instances.run, *at) is None:
         raise no_instance(*at)
-    return json_response(await here.read(lineage.of_instance, at, direction, depth), headers={WATERMARK: mark})
+    return json_response(await here.read(lineage.of_instance, at, direction, depth), mark=mark)
 
 
 # Triggers -------------------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ async def list_triggers(
     if await here.read(workflows.workflow, workflow_id) is None:
         raise no_workflow(workflow_id)
     found = await here.read(triggers.listed, workflow_id, with_disarmed=with_disarmed)
-    return json_response({"workflow_id": workflow_id, "triggers": found}, headers={WATERMARK: mark})
+    return json_response({"workflow_id": workflow_id, "triggers": found}, mark=mark)
 
 
 @router.get(
@@ -178,4 +178,4 @@ async def explain_triggers(here: Reader, workflow_id: WorkflowId) -> Response:
     found = await here.read(triggers.explained, workflow_id)
     if found is None:
         raise no_workflow(workflow_id)
-    return json_response(found, headers={WATERMARK: mark})
+    return json_response(found, mark=mark)

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from kapelle.api.asking import members_of, text_of
 from kapelle.api.bodies import ActionBody, StepRestartBody
 from kapelle.api.callers import InstanceAt, Reader, RunSelector, StepAction, StepAt, Writer, number_of
-from kapelle.api.context import WATERMARK, Context, Here, json_response
+from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import NotFound
 from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
 from kapelle.api.routes.instances import no_instance
@@ -31,7 +31,7 @@ async def _listed(here: Context, at: tuple[str, int], run_id: int | None) -> Res
     mark = here.watermark()
     if await here.read(instances.run, *at, run_id) is None:
         raise no_instance(*at, run_id)
-    return json_response(await here.read(queries.latest_of_each, *at, run_id), headers={WATERMARK: mark})
+    return json_response(await here.read(queries.latest_of_each, *at, run_id), mark=mark)
 
 
 @router.get("/steps", summary="List steps", dependencies=VIEWER, responses=READS)
@@ -79,7 +79,7 @@ async def _shown(
     found = await here.read(queries.attempt, at, run_id, attempt)
     if found is None or await here.read(instances.run, *at[:2]) is None:
         raise no_step(*at)
-    return json_response(found, headers={WATERMARK: mark})
+    return json_response(found, mark=mark)
 
 
 # What can be done ----------------------------------------------------------------------------------------------------

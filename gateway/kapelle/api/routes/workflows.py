@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 from kapelle.api.asking import Question, ask, settled
 from kapelle.api.bodies import ActionBody
 from kapelle.api.callers import Caller, EndAction, Page, Reader, Selector, WorkflowId, Writer
-from kapelle.api.context import WATERMARK, Context, Here, json_response
+from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest, NotFound
 from kapelle.api.routes.guards import ADMIN, OPERATOR, READS, VIEWER, WRITES
 from kapelle.processors.routes import WORKFLOW_COMMANDS
@@ -32,7 +32,7 @@ async def list_workflows(
 ) -> Response:
     """All workflows, by id."""
     mark = here.watermark()
-    return json_response(await here.read(queries.listed, page, prefix), headers={WATERMARK: mark})
+    return json_response(await here.read(queries.listed, page, prefix), mark=mark)
 
 
 @router.get("/{workflow_id}/versions/pagination", summary="List versions", dependencies=VIEWER, responses=READS)
@@ -42,7 +42,7 @@ async def list_versions(here: Reader, workflow_id: WorkflowId, page: Page) -> Re
     found = await here.read(queries.versions, workflow_id, page)
     if not found["total_count"]:
         raise no_workflow(workflow_id)
-    return json_response(found, headers={WATERMARK: mark})
+    return json_response(found, mark=mark)
 
 
 @router.get("/{workflow_id}/versions/{version}", summary="Get a version", dependencies=VIEWER, responses=READS)
@@ -55,7 +55,7 @@ async def get_version(here: Reader, workflow_id: WorkflowId, version: Selector) 
     found = await here.read(queries.definition, workflow_id, word)
     if found is None:
         raise NotFound(f"Expected version {word} of workflow {workflow_id!r} to exist, but it does not")
-    return json_response(found, headers={WATERMARK: mark})
+    return json_response(found, mark=mark)
 
 
 @router.get("/{workflow_id}/overview", summary="A workflow on one page", dependencies=VIEWER, responses=READS)
@@ -65,7 +65,7 @@ async def get_overview(here: Reader, workflow_id: WorkflowId) -> Response:
     found = await here.read(queries.overview, workflow_id)
     if found is None:
         raise no_workflow(workflow_id)
-    return json_response(found, headers={WATERMARK: mark})
+    return json_response(found, mark=mark)
 
 
 @router.get("/{workflow_id}/timeline", summary="What was changed", dependencies=VIEWER, responses=READS)
@@ -75,7 +75,7 @@ async def get_timeline(here: Reader, workflow_id: WorkflowId) -> Response:
     if await here.read(queries.workflow, workflow_id) is None:
         raise no_workflow(workflow_id)
     found = await here.read(queries.notes, workflow_id)
-    return json_response({"workflow_id": workflow_id, "timeline_events": found}, headers={WATERMARK: mark})
+    return json_response({"workflow_id": workflow_id, "timeline_events": found}, mark=mark)
 
 
 # What can be done ----------------------------------------------------------------------------------------------------

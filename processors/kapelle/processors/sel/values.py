@@ -207,9 +207,6 @@ def _box_list(frame: Frame, items: list[Value] | tuple[Value, ...]) -> Array:
     return ARRAYS[element](boxed)
 
 
-RESULT_KINDS = frozenset({str, int, float, bool, dict, *ARRAYS.values()})
-
-
 def result_of(frame: Frame, value: Value, depth: int = 0) -> Value:
     """The value as plain Python: no cells, no nulls, nothing that a parameter cannot hold."""
     cls = value.__class__
