@@ -8,7 +8,7 @@ import pytest
 
 from kapelle.processors.runs import giving, tasks
 from kapelle.processors.runs.tables import RunRow, StepRow
-from kapelle.processors.workflows import launching, starts
+from kapelle.processors.workflows import queue, starts
 from kapelle.schemas import contracts as c
 from tests.proof.engine.memory import Rehearsal
 from tests.proof.engine.prove import Plan, prove_on
@@ -63,7 +63,7 @@ def test_starts_without_dedup_are_found_out(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_launches_past_the_run_strategy_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launching, "launchable", lambda _, counts: counts.queued)
+    monkeypatch.setattr(queue, "launchable", lambda _, counts: counts.queued)
 
     problems = rehearsed()
 
@@ -80,7 +80,7 @@ def test_leases_that_last_too_long_are_found_out(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_queue_that_is_not_gone_on_with_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launching, "launchable", lambda _, counts: int(not counts.running and counts.queued == 1))
+    monkeypatch.setattr(queue, "launchable", lambda _, counts: int(not counts.running and counts.queued == 1))
 
     problems = rehearsed()
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from kapelle.processors.workflows.displacing import DISPLACED_MAX
+from kapelle.processors.workflows.arrivals import DISPLACED_MAX
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, Start
 from tests.unit.workflows.world import KEY, World

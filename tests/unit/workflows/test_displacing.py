@@ -2,7 +2,7 @@
 
 import pytest
 
-from kapelle.processors.workflows.displacing import DISPLACED_MAX
+from kapelle.processors.workflows.arrivals import DISPLACED_MAX
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, Start
 from tests.unit.workflows.world import KEY, World, only, types

@@ -22,7 +22,7 @@ from kapelle.processors.publisher.sources import Number, Numbered, next_number, 
 from kapelle.processors.publisher.streams import INSTANCE_CHANGES, INSTANCE_STATE
 from kapelle.processors.routes import WORKFLOW_EVENTS, run_key
 from kapelle.processors.tables import table
-from kapelle.processors.workflows.ending import TERMINAL
+from kapelle.processors.workflows.queue import TERMINAL
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InitiatorType, InstanceStatus
 

@@ -2,10 +2,10 @@
 
 from kapelle.processors.workflows import (  # noqa: F401  each registers what it decides or applies
     applying,
-    displacing,
+    arrivals,
     documents,
-    ends,
     properties,
+    queue,
     restarts,
     starts,
     terminations,

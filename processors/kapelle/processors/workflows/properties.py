@@ -14,8 +14,8 @@ from kapelle.processors.definitions import (
 )
 from kapelle.processors.workflows.arming import arm
 from kapelle.processors.workflows.deciding import decides, is_repeated
-from kapelle.processors.workflows.launching import launch_queued
 from kapelle.processors.workflows.processor import WorkflowDraft
+from kapelle.processors.workflows.queue import launch_queued
 from kapelle.processors.workflows.reading import counts_of, properties_of, strategy_of, there, workflow_of
 from kapelle.processors.workflows.refusals import Refused, badly_defined, not_found
 from kapelle.processors.workflows.strategies import refusal_of_switch

@@ -9,9 +9,9 @@ from kapelle.processors.params.stored import values_json
 from kapelle.processors.workflows.arrivals import arrive
 from kapelle.processors.workflows.asking import Asked
 from kapelle.processors.workflows.deciding import decides
-from kapelle.processors.workflows.ending import TERMINAL
 from kapelle.processors.workflows.params import params_again, params_of
 from kapelle.processors.workflows.processor import WorkflowDraft
+from kapelle.processors.workflows.queue import TERMINAL
 from kapelle.processors.workflows.reading import definition_of, properties_of, there, workflow_of
 from kapelle.processors.workflows.refusals import Refused, invalid, not_found
 from kapelle.processors.workflows.requests import check_size, initiator_of, run_params_of

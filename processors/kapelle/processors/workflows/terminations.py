@@ -8,17 +8,17 @@ from msgspec.structs import replace
 
 from kapelle.processors.routes import WORKFLOW_INTERNAL
 from kapelle.processors.workflows.deciding import decides, is_repeated, settle
-from kapelle.processors.workflows.ending import (
+from kapelle.processors.workflows.processor import WorkflowDraft
+from kapelle.processors.workflows.queue import (
     STATUS_AFTER,
     TERMINAL,
     Run,
     Termination,
     end_queued,
+    launch_queued,
     request_termination,
     terminate_running,
 )
-from kapelle.processors.workflows.launching import launch_queued
-from kapelle.processors.workflows.processor import WorkflowDraft
 from kapelle.processors.workflows.reading import counts_of, workflow_of
 from kapelle.processors.workflows.refusals import invalid
 from kapelle.processors.workflows.restarts import instance_of

@@ -5,9 +5,9 @@ import msgspec
 from kapelle.processors.definitions import DefinitionRefused, Push, merged_properties, parse_push
 from kapelle.processors.workflows.arming import arm
 from kapelle.processors.workflows.deciding import decides, is_repeated, settle
-from kapelle.processors.workflows.launching import launch_queued
 from kapelle.processors.workflows.processor import WorkflowDraft
 from kapelle.processors.workflows.properties import change
+from kapelle.processors.workflows.queue import launch_queued
 from kapelle.processors.workflows.reading import counts_of, properties_of, workflow_of
 from kapelle.processors.workflows.refusals import Refused, badly_defined, invalid, not_found
 from kapelle.processors.workflows.tables import Workflow
