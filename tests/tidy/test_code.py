@@ -1,6 +1,7 @@
 """Code is small, opens with its purpose, and tests prove what they say."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,3 +122,16 @@ def test_names_of_tests_are_sentences() -> None:
     ]
 
     assert short == []
+
+
+def test_no_route_and_no_command_speaks_sql() -> None:
+    found = [
+        f"{path}: {node.value.split(maxsplit=1)[0]}"
+        for path in python_files("gateway")
+        if {"api", "cli"} & set(path.parts)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if re.match(r"\s*(SELECT|INSERT|UPDATE|DELETE)\s", node.value)
+    ]
+
+    assert not found

@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -13,21 +13,20 @@ from kapelle.api.context import Context
 from kapelle.api.problems import BadRequest, NotSeen, Refused
 from kapelle.processors.streams import Stream
 from kapelle.schemas.contract import Contract
+from kapelle.schemas.contracts import CommandStatus
 from kapelle.views.projection.news import request_news, run_news
 from kapelle.views.queries.requests import Outcome, outcomes
 
 REFUSED: Final = "CommandRefused"
-SETTLED: Final = "CommandSettled"
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A command, where it goes, and the kinds of events that answer it."""
+    """A command, and where it goes."""
 
     stream: Stream
     key: str
     command: Contract
     workflow_id: str
-    answers: frozenset[str]
     instance_id: int | None = None
 
 
@@ -42,7 +41,7 @@ async def ask(here: Context, caller: Caller, question: Question) -> Outcome:
 
     def look(connection: sqlite3.Connection) -> Outcome | None:
         found = outcomes(connection, request_id, workflow_id)
-        return _answer([one for one in found if one.place not in known], question.answers)
+        return next((one for one in found if one.place not in known), None)
 
     answer = await here.seen(_news(request_id, question), look, until - time.monotonic())
     if answer is None:
@@ -58,16 +57,9 @@ def _news(request_id: str, question: Question) -> Iterable[str]:
         yield run_news(question.workflow_id, question.instance_id)
 
 
-def _answer(found: Iterable[Outcome], answers: Collection[str]) -> Outcome | None:
-    for one in found:
-        if one.kind in (REFUSED, SETTLED) or (one.kind in answers and one.body.get("is_last", True)):
-            return one
-    return None
-
-
 def settled(outcome: Outcome, caller: Caller, **more: Any) -> dict[str, Any]:
     """The answer to a write that makes nothing with a number of its own."""
-    unchanged = outcome.kind == SETTLED
+    unchanged = outcome.body.get("status") == CommandStatus.UNCHANGED
     return {
         "request_id": caller.request_id,
         "workflow_id": outcome.workflow_id,

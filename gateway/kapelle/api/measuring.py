@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kapelle.topology.exposition import histogram, lines_of, now, times, total
 from kapelle.topology.metrics import Times
 from kapelle.views.queries.browsing import counts
+from kapelle.views.queries.tasks import open_by_type
 from kapelle.views.queries.unreadable import unreadable_count
 
 REQUESTS: Final = total("api_requests", "Requests that were answered, by method, route and status.")
@@ -89,15 +90,12 @@ def _route(scope: Scope) -> str:
 def depths(connection: sqlite3.Connection) -> list[str]:
     """How many records it could not read, instances wait and run, and tasks are open, as the view has it."""
     found = counts(connection)
-    tasks = connection.execute(
-        "SELECT type, COUNT(*) FROM tasks WHERE is_over = 0 AND type IS NOT NULL GROUP BY type ORDER BY type"
-    ).fetchall()
     unreadable = lines_of(UNREADABLE, [({}, unreadable_count(connection))])
     instances = [({"status": status}, found.get(status, 0)) for status in WAITING]
     return [
         *unreadable,
         *lines_of(INSTANCES, instances),
-        *lines_of(TASKS, [({"type": row[0]}, row[1]) for row in tasks]),
+        *lines_of(TASKS, [({"type": kind}, count) for kind, count in open_by_type(connection)]),
     ]
 
 

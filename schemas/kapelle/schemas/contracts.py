@@ -720,34 +720,61 @@ class CommandRefused(Contract, frozen=True, gc=False):
         return value, at
 
 
+class CommandStatus(StrEnum):
+    """What became of a command that was not refused. OTHER is what a reader sees that does not know a later symbol."""
+
+    DONE = "DONE"
+    UNCHANGED = "UNCHANGED"
+    OTHER = "OTHER"
+
+
+_COMMAND_STATUS: Final = wire.Symbols(CommandStatus)
+
+
 class CommandSettled(Contract, frozen=True, gc=False):
-    """A command changed nothing, because what it asks for is so already: by the same request, or otherwise."""
+    """The outcome of a command that was carried out, or that changed nothing because what it asks for is so already.
+    It is the last event of the command.
+    """
 
     FULL_NAME: ClassVar[str] = "kapelle.CommandSettled"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.CommandSettled","type":"record","fields":['
         r'{"name":"request_id","type":"string"},'
         r'{"name":"command","type":"string","doc":"The type of the command."},'
+        r'{"name":"status","type":'
+        r'{"name":"kapelle.CommandStatus","type":"enum","symbols":["DONE","UNCHANGED","OTHER"],"default":"OTHER","doc":'
+        r'"What became of a command that was not refused. OTHER is what a reader sees that does not know a later symbol'
+        r'."}},'
         r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"The instance that the request was about; n'
+        r'ull if it was about none or many."},'
         r'{"name":"version","type":"long","default":0,"doc":"The version that the request was about; 0 if none."},'
         r'{"name":"run_id","type":"long","default":0,"doc":"The run that the request was about; 0 if none."},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A command changed nothing, b'
-        r'ecause what it asks for is so already: by the same request, or otherwise."}'
+        r'{"name":"count","type":"long","default":0,"doc":"How many instances were told to end; 0 for other commands."}'
+        r","
+        r'{"name":"reason","type":"string","default":"","doc":"Why nothing changed, for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The outcome of a command tha'
+        r"t was carried out, or that changed nothing because what it asks for is so already. It is the last event of th"
+        r'e command."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xC7BE45BEB43C0A3F
+    FINGERPRINT: ClassVar[int] = 0xC787FA786B60F36F
 
     request_id: str
     # The type of the command.
     command: str
+    status: CommandStatus
     workflow_id: str
-    # Why, for people.
-    reason: str
     at_ms: int
+    # The instance that the request was about; null if it was about none or many.
+    instance_id: int | None = None
     # The version that the request was about; 0 if none.
     version: int = 0
     # The run that the request was about; 0 if none.
     run_id: int = 0
+    # How many instances were told to end; 0 for other commands.
+    count: int = 0
+    # Why nothing changed, for people.
+    reason: str = ""
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -761,10 +788,13 @@ class CommandSettled(Contract, frozen=True, gc=False):
                 request_id_,
                 wire.SIZES[len(command_)],
                 command_,
+                _COMMAND_STATUS.put(self.status),
                 wire.SIZES[len(workflow_id_)],
                 workflow_id_,
+                b"\x00" if self.instance_id is None else b"\x02" + wire.long(self.instance_id),
                 wire.long(self.version),
                 wire.long(self.run_id),
+                wire.long(self.count),
                 wire.SIZES[len(reason_)],
                 reason_,
                 wire.moment(self.at_ms),
@@ -781,10 +811,15 @@ class CommandSettled(Contract, frozen=True, gc=False):
             command_, at = wire.string_at(data, at)
         else:
             command_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        status_, at = _COMMAND_STATUS.at(data, at)
         if (n := data[at]) & 129:
             workflow_id_, at = wire.string_at(data, at)
         else:
             workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            instance_id_, at = None, at + 1
         if (n := data[at]) & 129:
             version_, at = wire.long_at(data, at)
         else:
@@ -794,11 +829,17 @@ class CommandSettled(Contract, frozen=True, gc=False):
         else:
             run_id_, at = n >> 1, at + 1
         if (n := data[at]) & 129:
+            count_, at = wire.long_at(data, at)
+        else:
+            count_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
             reason_, at = wire.string_at(data, at)
         else:
             reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
-        value = cls(request_id_, command_, workflow_id_, reason_, at_ms_, version_, run_id_)
+        value = cls(
+            request_id_, command_, status_, workflow_id_, at_ms_, instance_id_, version_, run_id_, count_, reason_
+        )
         return value, at
 
 
@@ -6019,9 +6060,11 @@ class TerminateInstances(Contract, frozen=True, gc=False):
         r'{"name":"after_instance_id","type":"long","default":0,"doc":"How far it has come: a decision takes a batch an'
         r'd asks itself for the next."},'
         r'{"name":"upto_instance_id","type":["null","long"],"default":null,"doc":"The latest instance when it was asked'
-        r' for: later ones are left alone."}],"doc":"Stop or kill every instance of a workflow."}'
+        r' for: later ones are left alone."},'
+        r'{"name":"count","type":"long","default":0,"doc":"How many the batches before have told to end."}],"doc":"Stop'
+        r' or kill every instance of a workflow."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xBBA2B7C573A89312
+    FINGERPRINT: ClassVar[int] = 0x4E3E0DD3293659E2
 
     # Made by whoever asks. The same id twice is the same request.
     request_id: str
@@ -6034,6 +6077,8 @@ class TerminateInstances(Contract, frozen=True, gc=False):
     after_instance_id: int = 0
     # The latest instance when it was asked for: later ones are left alone.
     upto_instance_id: int | None = None
+    # How many the batches before have told to end.
+    count: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -6051,6 +6096,7 @@ class TerminateInstances(Contract, frozen=True, gc=False):
                 reason_,
                 wire.long(self.after_instance_id),
                 b"\x00" if self.upto_instance_id is None else b"\x02" + wire.long(self.upto_instance_id),
+                wire.long(self.count),
             )
         )
 
@@ -6077,7 +6123,11 @@ class TerminateInstances(Contract, frozen=True, gc=False):
             upto_instance_id_, at = wire.nullable_at(data, at, wire.long_at)
         else:
             upto_instance_id_, at = None, at + 1
-        value = cls(request_id_, author_, action_, reason_, after_instance_id_, upto_instance_id_)
+        if (n := data[at]) & 129:
+            count_, at = wire.long_at(data, at)
+        else:
+            count_, at = n >> 1, at + 1
+        value = cls(request_id_, author_, action_, reason_, after_instance_id_, upto_instance_id_, count_)
         return value, at
 
 
@@ -7373,6 +7423,7 @@ __all__ = [
     "ChangeProperties",
     "CommandRefused",
     "CommandSettled",
+    "CommandStatus",
     "ContinueOffers",
     "Criticality",
     "DeactivateWorkflow",

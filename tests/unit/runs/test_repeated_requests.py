@@ -6,7 +6,7 @@ import pytest
 
 from kapelle.processors.routes import RUN_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action, Refusal
+from kapelle.schemas.contracts import Action, CommandStatus, Refusal
 from kapelle.testing.engine import RunHandle
 from tests.unit.runs.flows import INCOMPLETE, SPECIFIC, I, S, fail, noop, started, step, succeed, task
 
@@ -35,7 +35,8 @@ def test_an_action_on_a_step_that_is_asked_for_again_is_settled(action: Action) 
 
     assert len(run.changes("a")) == before
     assert run.engine.refusals() == []
-    (answer,) = settled(run)
+    first, answer = settled(run)
+    assert (first.status, answer.status) == (CommandStatus.DONE, CommandStatus.UNCHANGED)
     assert (answer.request_id, answer.command, answer.run_id) == ("r-1", "ActOnStep", 1)
     assert answer.reason == "The request was carried out before"
 
@@ -48,7 +49,7 @@ def test_a_skip_that_is_asked_for_again_after_the_run_has_ended_makes_no_new_run
 
     ask(run, command)
 
-    assert len(settled(run)) == 1
+    assert [one.status for one in settled(run)] == [CommandStatus.DONE, CommandStatus.UNCHANGED]
     assert len(of_workflow(run, c.InstanceCreated)) == 1
 
 
@@ -62,7 +63,7 @@ def test_a_restart_of_a_step_that_is_asked_for_again_makes_one_attempt() -> None
     ask(run, command)
 
     assert run.changes("a")[-1].attempt == 2
-    assert [one.run_id for one in settled(run)] == [1]
+    assert [(one.run_id, one.status) for one in settled(run)] == [(1, CommandStatus.DONE), (1, CommandStatus.UNCHANGED)]
 
 
 def test_another_request_for_the_same_restart_makes_another_attempt() -> None:

@@ -22,7 +22,7 @@ def test_a_queued_instance_ends_at_once(action: Action, seen: str) -> None:
 
     events = world.terminate(2, action)
 
-    assert types(events) == ["TerminationRequested", "InstanceEnded"]
+    assert types(events) == ["TerminationRequested", "InstanceEnded", "CommandSettled"]
     ended = only(c.InstanceEnded, events)
     assert (ended.was_launched, ended.reason) == (False, "enough")
     assert world.seen() == seen
@@ -34,7 +34,7 @@ def test_a_running_instance_is_told_to_end_and_has_ended_when_runs_says_so() -> 
 
     events = world.terminate(1, Action.KILL, request_id="t")
 
-    assert types(events) == ["TerminationRequested"]
+    assert types(events) == ["TerminationRequested", "CommandSettled"]
     assert world.sent[-1] == ("etl/1", c.TerminateRun("t", "ann", 1, Action.KILL, "enough"))
     assert world.seen() == "1r 2q"
     world.fail(1)
@@ -50,7 +50,7 @@ def test_a_run_is_told_once_and_a_kill_is_more_than_a_stop() -> None:
     softer = world.terminate(1, Action.STOP)
 
     assert types(again) == ["CommandSettled"]
-    assert types(harder) == ["TerminationRequested"]
+    assert types(harder) == ["TerminationRequested", "CommandSettled"]
     assert types(softer) == ["CommandSettled"]
     assert [told.action for _, told in world.sent_of(c.TerminateRun)] == ["STOP", "KILL"]
 
@@ -203,7 +203,7 @@ def test_many_failures_are_unblocked_in_batches_that_leave_later_ones_alone() ->
     world.fail(131)
     second = world.decide(rest, key)
 
-    assert types(second) == ["InstanceUnblocked"] * 20
+    assert types(second) == [*["InstanceUnblocked"] * 20, "CommandSettled"]
     assert not world.continued
     assert [number for (_, number), _ in world.state.reader.failed.prefix()] == [131]
 

@@ -29,7 +29,7 @@ def test_the_first_push_makes_an_active_version_and_its_properties() -> None:
 
     events = world.push(git_info={"commit": "abc"}, team="data")
 
-    assert types(events) == ["VersionPushed", "PropertiesChanged", "VersionActivated"]
+    assert types(events) == ["VersionPushed", "PropertiesChanged", "VersionActivated", "CommandSettled"]
     version = only(c.VersionPushed, events)
     assert (version.version, version.author, version.at_ms) == (1, "ann", NOW_MS)
     assert json.loads(version.definition)["id"] == KEY
@@ -47,14 +47,14 @@ def test_a_version_that_is_pushed_inactive_leaves_the_active_one() -> None:
 
     events = world.push(is_active=False)
 
-    assert types(events) == ["VersionPushed", "PropertiesChanged"]
+    assert types(events) == ["VersionPushed", "PropertiesChanged", "CommandSettled"]
     assert workflow_of(world) == (2, 1)
 
 
 def test_a_push_without_properties_makes_no_snapshot() -> None:
     world = pushed()
 
-    assert types(world.push(properties=None)) == ["VersionPushed", "VersionActivated"]
+    assert types(world.push(properties=None)) == ["VersionPushed", "VersionActivated", "CommandSettled"]
 
 
 def test_a_repeated_push_is_told_the_version_of_the_first() -> None:

@@ -23,6 +23,7 @@ from kapelle.topology.tables import MemoryStore, ShardState
 KEY = "etl"
 NOW_MS = 1_700_000_000_000
 E = TypeVar("E")
+OUTCOMES = (c.CommandSettled, c.CommandRefused, c.InstanceCreated, c.StartDuplicated)
 LETTERS = {
     InstanceStatus.CREATED: "q",
     InstanceStatus.IN_PROGRESS: "r",
@@ -42,6 +43,14 @@ def definition(workflow: dict[str, Any] | None = None, **request: Any) -> str:
         **request,
     }
     return json.dumps({name: value for name, value in whole.items() if value is not None})
+
+
+def _check_outcome(command: Contract, events: list[Any]) -> None:
+    """A command that names a request has one outcome, which is the last event that names it."""
+    request_id = getattr(command, "request_id", None)
+    named = [event for event in events if getattr(event, "request_id", None) == request_id]
+    if request_id is not None:
+        assert [isinstance(event, OUTCOMES) for event in named] == [False] * (len(named) - 1) + [True], named
 
 
 class World:
@@ -80,6 +89,7 @@ class World:
         while self.continued:
             to, value = self.continued.popleft()
             events += self.decide(value, to)
+        _check_outcome(command, events)
         return events
 
     def fresh(self) -> str:

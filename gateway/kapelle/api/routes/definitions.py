@@ -13,6 +13,7 @@ from kapelle.api.routes.guards import ADMIN, READS, VIEWER, WRITES
 from kapelle.processors.definitions import DefinitionRefused, parse_push
 from kapelle.processors.routes import WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import CommandStatus
 from kapelle.views.queries import workflows as queries
 
 router = APIRouter(prefix="/workflows", tags=["workflows"])
@@ -25,9 +26,6 @@ YAML_BODY: dict[str, Any] = {
 }
 
 
-NULL = msgspec.Raw(b"null")
-
-
 class _Workflow(msgspec.Struct):
     id: str
 
@@ -36,15 +34,6 @@ class _Outline(msgspec.Struct):
     """What must be known of a push to hand it on; all else is the engine's to judge."""
 
     workflow: _Workflow
-    is_active: bool | None = True
-    properties: msgspec.Raw = NULL
-
-    @property
-    def answers(self) -> frozenset[str]:
-        """The last event of the push: when it is visible, all of it is."""
-        if self.is_active is not False:
-            return frozenset({"VersionActivated"})
-        return frozenset({"VersionPushed" if self.properties == NULL else "PropertiesChanged"})
 
 
 @router.post("", summary="Push a version", dependencies=ADMIN, responses=WRITES, openapi_extra=JSON_BODY)
@@ -119,29 +108,19 @@ async def _push(text: str, here: Context, caller: Writer) -> Response:
         workflow_id,
         c.PushVersion(caller.request_id, caller.user, text),
         workflow_id,
-        outline.answers,
     )
     outcome = await ask(here, caller, question)
-    version = outcome.body.get("version") or await here.read(_version_pushed, workflow_id, caller.request_id)
+    version = outcome.body["version"]
     record = await here.read(queries.definition, workflow_id, str(version))
     if record is None:
         raise NotSeen(caller.request_id)
     about = {
         "request_id": caller.request_id,
-        "status": "DUPLICATED" if outcome.kind == "CommandSettled" else "CREATED",
+        "status": "DUPLICATED" if outcome.body["status"] == CommandStatus.UNCHANGED else "CREATED",
         "workflow_id": workflow_id,
         "workflow_version_id": version,
     }
     return json_response({**about, **record})
-
-
-def _version_pushed(connection: Any, workflow_id: str, request_id: str) -> int | None:
-    row = connection.execute(
-        "SELECT body FROM requests WHERE request_id = ? AND workflow_id = ? AND kind = 'VersionPushed'",
-        (request_id, workflow_id),
-    ).fetchone()
-    found: int | None = None if row is None else msgspec.json.decode(row["body"])["version"]
-    return found
 
 
 async def _outline(text: str, here: Context) -> _Outline:

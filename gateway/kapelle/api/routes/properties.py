@@ -26,7 +26,7 @@ async def change_properties(request: Request, here: Here, caller: Writer, workfl
     await members_of(request)
     text = (await request.body()).decode()
     command = c.ChangeProperties(caller.request_id, caller.user, text)
-    answer = await tell(here, caller, workflow_id, command, "PropertiesChanged")
+    answer = await tell(here, caller, workflow_id, command)
     answer["properties_snapshot"] = await here.read(queries.properties, workflow_id)
     return json_response(answer)
 
@@ -36,7 +36,7 @@ async def add_tag(request: Request, here: Here, caller: Writer, workflow_id: Wor
     """Add a tag, or replace the one of its name."""
     await members_of(request)
     command = c.TagWorkflow(caller.request_id, caller.user, (await request.body()).decode())
-    answer = await tell(here, caller, workflow_id, command, "PropertiesChanged")
+    answer = await tell(here, caller, workflow_id, command)
     return json_response(answer)
 
 
@@ -44,7 +44,7 @@ async def add_tag(request: Request, here: Here, caller: Writer, workflow_id: Wor
 async def remove_tag(here: Here, caller: Writer, workflow_id: WorkflowId, name: TagName) -> Response:
     """Remove the tag of this name."""
     command = c.UntagWorkflow(caller.request_id, caller.user, name)
-    answer = await tell(here, caller, workflow_id, command, "PropertiesChanged")
+    answer = await tell(here, caller, workflow_id, command)
     return json_response(answer)
 
 

@@ -23,7 +23,6 @@ from kapelle.views.queries.requests import Outcome
 router = APIRouter(prefix="/workflows/{workflow_id}", tags=["runs"])
 
 STARTED: Final = frozenset({"InstanceCreated", "StartDuplicated"})
-RESTARTED: Final = STARTED | {"ActionTaken"}
 INSTANCE: Final = "/instances/{instance_id}"
 
 
@@ -45,7 +44,7 @@ async def start(request: Request, here: Here, caller: Writer, at: VersionAt, bod
         persist_failed_run=said.persist_failed_run,
     )
     command = c.StartInstances(caller.user, (begin,))
-    outcome = await ask(here, caller, Question(WORKFLOW_COMMANDS, workflow_id, command, workflow_id, STARTED))
+    outcome = await ask(here, caller, Question(WORKFLOW_COMMANDS, workflow_id, command, workflow_id))
     return json_response(await started(here, caller, outcome))
 
 
@@ -89,7 +88,7 @@ async def ask_run(here: Context, caller: Caller, at: tuple[str, int], command: c
     """Send a command to an instance. It may change a step, or lead to a new run."""
     workflow_id, instance_id = at
     key = run_key(workflow_id, instance_id)
-    question = Question(RUN_COMMANDS, key, command, workflow_id, RESTARTED, instance_id)
+    question = Question(RUN_COMMANDS, key, command, workflow_id, instance_id)
     outcome = await ask(here, caller, question)
     if outcome.kind in STARTED:
         return json_response(await started(here, caller, outcome))
@@ -115,7 +114,7 @@ async def act_on_instance(
     if action is EndAction.UNBLOCK:
         workflow_id, instance_id = at
         command = c.UnblockInstances(caller.request_id, caller.user, said.reason, instance_id)
-        return json_response(await tell(here, caller, workflow_id, command, "InstanceUnblocked"))
+        return json_response(await tell(here, caller, workflow_id, command))
     return await _terminate(here, caller, at, Action[action.name], said.reason)
 
 
@@ -140,8 +139,7 @@ async def _terminate(here: Context, caller: Caller, at: tuple[str, int], action:
     workflow_id, instance_id = at
     until = time.monotonic() + caller.wait_s
     command = c.TerminateInstance(caller.request_id, caller.user, instance_id, action, reason)
-    answers = frozenset({"TerminationRequested"})
-    outcome = await ask(here, caller, Question(WORKFLOW_COMMANDS, workflow_id, command, workflow_id, answers))
+    outcome = await ask(here, caller, Question(WORKFLOW_COMMANDS, workflow_id, command, workflow_id))
     status = await _ended(here, at, until - time.monotonic())
     more = {"workflow_instance_id": instance_id, "workflow_status": status}
     return json_response(settled(outcome, caller, **more))

@@ -45,7 +45,7 @@ async def announce(here: Here, caller: Writer, said: Announced) -> Response:
 
     A CloudEvent does so too: its type is the name, its source and id are the id, and its data holds the parameters.
     """
-    question = Question(SIGNALS, said.name, said, announcer(said.name), frozenset(STATUSES))
+    question = Question(SIGNALS, said.name, said, announcer(said.name))
     outcome = await ask(here, caller, question)
     return json_response({"name": said.name, **_answer(outcome), "request_id": caller.request_id})
 

@@ -81,9 +81,9 @@ async def get_timeline(here: Reader, workflow_id: WorkflowId) -> Response:
 # What can be done ----------------------------------------------------------------------------------------------------
 
 
-async def tell(here: Context, caller: Caller, workflow_id: str, command: Contract, *answers: str) -> dict[str, Any]:
+async def tell(here: Context, caller: Caller, workflow_id: str, command: Contract) -> dict[str, Any]:
     """Send a command to a workflow. Gives the answer for the caller."""
-    question = Question(WORKFLOW_COMMANDS, workflow_id, command, workflow_id, frozenset(answers))
+    question = Question(WORKFLOW_COMMANDS, workflow_id, command, workflow_id)
     outcome = await ask(here, caller, question)
     more: dict[str, Any] = {"workflow_version_id": outcome.body["version"]} if outcome.body.get("version") else {}
     if outcome.instance_id is not None:
@@ -95,7 +95,7 @@ async def tell(here: Context, caller: Caller, workflow_id: str, command: Contrac
 async def delete_workflow(here: Here, caller: Writer, workflow_id: WorkflowId) -> Response:
     """Delete a workflow that has nothing queued or running."""
     command = c.DeleteWorkflow(caller.request_id, caller.user)
-    answer = await tell(here, caller, workflow_id, command, "WorkflowDeleted")
+    answer = await tell(here, caller, workflow_id, command)
     return json_response(answer)
 
 
@@ -108,7 +108,7 @@ async def delete_workflow(here: Here, caller: Writer, workflow_id: WorkflowId) -
 async def activate(here: Here, caller: Writer, workflow_id: WorkflowId, version: Selector) -> Response:
     """Make a version the active one."""
     command = c.ActivateVersion(caller.request_id, caller.user, version)
-    answer = await tell(here, caller, workflow_id, command, "VersionActivated")
+    answer = await tell(here, caller, workflow_id, command)
     return json_response(answer)
 
 
@@ -116,7 +116,7 @@ async def activate(here: Here, caller: Writer, workflow_id: WorkflowId, version:
 async def deactivate(here: Here, caller: Writer, workflow_id: WorkflowId) -> Response:
     """Leave a workflow without an active version."""
     command = c.DeactivateWorkflow(caller.request_id, caller.user)
-    answer = await tell(here, caller, workflow_id, command, "WorkflowDeactivated")
+    answer = await tell(here, caller, workflow_id, command)
     return json_response(answer)
 
 
@@ -134,8 +134,8 @@ async def act_on_all(
     caller = caller.named(said.request_id)
     if action is EndAction.UNBLOCK:
         unblock = c.UnblockInstances(caller.request_id, caller.user, said.reason)
-        return json_response(await tell(here, caller, workflow_id, unblock, "InstanceUnblocked"))
+        return json_response(await tell(here, caller, workflow_id, unblock))
     command = c.TerminateInstances(caller.request_id, caller.user, Action[action.name], said.reason)
-    answer = await tell(here, caller, workflow_id, command, "TerminationProgressed")
+    answer = await tell(here, caller, workflow_id, command)
     answer["count"] = await here.read(queries.terminated, workflow_id, caller.request_id)
     return json_response(answer)

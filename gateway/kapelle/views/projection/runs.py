@@ -9,7 +9,7 @@ import msgspec
 from kapelle.processors.runs.states import COMPLETE, TERMINAL
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Criticality, InstanceStatus, StepStatus
-from kapelle.views.projection.at import PHASE_RUN, STANDINGS, At, Moment, as_json, body_of, outcome, tell
+from kapelle.views.projection.at import PHASE_RUN, STANDINGS, At, Moment, as_json, body_of, tell
 from kapelle.views.projection.news import CANCELLATIONS, task_news
 from kapelle.views.projection.signals import step_matched
 from kapelle.views.projection.workflows import command_refused, command_settled
@@ -171,13 +171,11 @@ def _report_refused(rows: Rows, at: At, event: c.ReportRefused) -> None:
 def _action_taken(rows: Rows, at: At, event: c.ActionTaken) -> None:
     moment = Moment(event.at_ms, "ACTION", event.run_id, step_id=event.step_id)
     tell(rows, at, moment, body_of(action=event.action.value, author=event.author, message=event.reason))
-    outcome(rows, at, event, run_id=event.run_id, step_id=event.step_id, action=event.action.value)
 
 
 def _restart_requested(rows: Rows, at: At, event: c.RestartRequested) -> None:
     body = body_of(action=c.Action.RESTART.value, author=event.author, restart=event.restart)
     tell(rows, at, Moment(event.at_ms, "ACTION", event.run_id), body)
-    outcome(rows, at, event, run_id=event.run_id)
 
 
 def task_given(rows: Rows, task: c.Task) -> None:

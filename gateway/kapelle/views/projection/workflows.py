@@ -45,7 +45,6 @@ def _version_pushed(rows: Rows, at: At, event: c.VersionPushed) -> None:
     rows.put("versions", (at.workflow_id, event.version), pushed)
     _declare(rows, at, event.version, event.definition)
     _note(rows, at, event, f"Pushed version {event.version}")
-    outcome(rows, at, event, version=event.version)
 
 
 def _declare(rows: Rows, at: At, version: int, text: str) -> None:
@@ -59,7 +58,6 @@ def _version_activated(rows: Rows, at: At, event: c.VersionActivated) -> None:
     _change(rows, at, event, active_version=event.version, activated_at_ms=event.at_ms, activated_by=event.author)
     before = f"version {event.previous_version}" if event.previous_version else "none"
     _note(rows, at, event, f"Activated version {event.version} (before: {before})")
-    outcome(rows, at, event, version=event.version)
 
 
 def _triggers_armed(rows: Rows, at: At, event: c.TriggersArmed) -> None:
@@ -72,7 +70,6 @@ def _triggers_armed(rows: Rows, at: At, event: c.TriggersArmed) -> None:
 def _workflow_deactivated(rows: Rows, at: At, event: c.WorkflowDeactivated) -> None:
     _change(rows, at, event, active_version=0, activated_at_ms=None, activated_by=None)
     _note(rows, at, event, f"Deactivated version {event.previous_version}")
-    outcome(rows, at, event, version=event.previous_version)
 
 
 def _properties_changed(rows: Rows, at: At, event: c.PropertiesChanged) -> None:
@@ -82,7 +79,6 @@ def _properties_changed(rows: Rows, at: At, event: c.PropertiesChanged) -> None:
     rows.put("properties", (at.workflow_id,), cells)
     _declare(rows, at, OF_PROPERTIES, event.properties)
     _note(rows, at, event, f"Changed properties: {event.changes}")
-    outcome(rows, at, event)
 
 
 def _workflow_deleted(rows: Rows, at: At, event: c.WorkflowDeleted) -> None:
@@ -90,7 +86,6 @@ def _workflow_deleted(rows: Rows, at: At, event: c.WorkflowDeleted) -> None:
     for table in ("versions", "properties"):
         rows.erase(table, {"workflow_id": at.workflow_id})
     _note(rows, at, event, "Deleted the workflow")
-    outcome(rows, at, event)
 
 
 def _instance_created(rows: Rows, at: At, event: c.InstanceCreated) -> None:
@@ -146,11 +141,10 @@ def _termination_requested(rows: Rows, at: At, event: c.TerminationRequested) ->
     action = event.action.value
     moment = Moment(event.at_ms, "ACTION", event.run_id, event.instance_id, phase=PHASE_BEFORE)
     tell(rows, at, moment, body_of(action=action, author=event.author, message=event.reason))
-    outcome(rows, at, event, event.instance_id, run_id=event.run_id, action=action)
 
 
-def _termination_progressed(rows: Rows, at: At, event: c.TerminationProgressed) -> None:
-    outcome(rows, at, event, count=event.count, is_last=event.is_last)
+def _termination_progressed(_: Rows, __: At, ___: c.TerminationProgressed) -> None:
+    """The outcome of the request comes with the last batch."""
 
 
 def _instance_ended(rows: Rows, at: At, event: c.InstanceEnded) -> None:
@@ -166,13 +160,12 @@ def _instance_unblocked(rows: Rows, at: At, event: c.InstanceUnblocked) -> None:
     moment = Moment(event.at_ms, "ACTION", None, event.instance_id, phase=PHASE_AFTER)
     body = body_of(action=c.Action.UNBLOCK.value, author=event.author, message=event.reason)
     tell(rows, at, moment, body)
-    outcome(rows, at, event, event.instance_id)
 
 
 def command_settled(rows: Rows, at: At, event: c.CommandSettled) -> None:
-    """Of a workflow or of a run: there was nothing to do."""
-    about = {"command": event.command, "version": event.version, "run_id": event.run_id or None}
-    outcome(rows, at, event, None, **about, reason=event.reason)
+    """Of a workflow or of a run: the request was carried out, or changed nothing."""
+    about = {"command": event.command, "status": event.status.value, "version": event.version, "count": event.count}
+    outcome(rows, at, event, event.instance_id, **about, run_id=event.run_id or None, reason=event.reason)
 
 
 def command_refused(rows: Rows, at: At, event: c.CommandRefused) -> None:

@@ -1,16 +1,13 @@
 """What came of requests."""
 
 import sqlite3
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-# Events that are followed, in the same transaction of the log, by the change that they announce.
-ANNOUNCING: Final = {"ActionTaken"}
-
 
 class Outcome(msgspec.Struct, frozen=True):
-    """One thing that came of a request. `place` tells it from others."""
+    """The event that ended a request. A request that is made again has another one; `place` tells them apart."""
 
     place: tuple[str, int, int]
     kind: str
@@ -20,15 +17,14 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def outcomes(connection: sqlite3.Connection, request_id: str, workflow_id: str | None = None) -> list[Outcome]:
-    """All that came of a request so far, of one workflow or of all: the id is only unique within a workflow."""
+    """The outcomes of a request so far, of one workflow or of all: the id is only unique within a workflow."""
     rows = connection.execute(
-        """SELECT stream, partition, position, kind, workflow_id, instance_id, body,
-            (SELECT next FROM offsets WHERE stream = r.stream AND partition = r.partition) AS next
-        FROM requests r WHERE request_id = ? AND (?2 IS NULL OR workflow_id = ?2)
+        """SELECT stream, partition, position, kind, workflow_id, instance_id, body
+        FROM requests WHERE request_id = ? AND (?2 IS NULL OR workflow_id = ?2)
         ORDER BY at_ms, stream, partition, position""",
         (request_id, workflow_id),
     ).fetchall()
-    return [_outcome(row) for row in rows if row["kind"] not in ANNOUNCING or row["next"] > row["position"] + 1]
+    return [_outcome(row) for row in rows]
 
 
 def _outcome(row: sqlite3.Row) -> Outcome:

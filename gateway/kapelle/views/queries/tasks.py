@@ -93,3 +93,11 @@ def cancelled(connection: sqlite3.Connection, since_ms: int) -> list[tuple[str, 
         (since_ms,),
     ).fetchall()
     return [(row["worker"], row["token"]) for row in rows]
+
+
+def open_by_type(connection: sqlite3.Connection) -> list[tuple[str, int]]:
+    """How many tasks of each type are open."""
+    rows = connection.execute(
+        "SELECT type, COUNT(*) FROM tasks WHERE is_over = 0 AND type IS NOT NULL GROUP BY type ORDER BY type"
+    ).fetchall()
+    return [(row[0], row[1]) for row in rows]

@@ -8,6 +8,7 @@ import msgspec
 from kapelle.views.queries.browsing import counts as instance_counts
 from kapelle.views.queries.pages import TEXT_MAX, Wanted, begins, page_of, place_of
 from kapelle.views.queries.records import Record, raw
+from kapelle.views.queries.requests import outcomes
 
 NOTES_MAX: Final = 300
 NONTERMINAL: Final = ("CREATED", "IN_PROGRESS", "PAUSED")
@@ -154,9 +155,5 @@ def notes(connection: sqlite3.Connection, workflow_id: str) -> list[Record]:
 
 
 def terminated(connection: sqlite3.Connection, workflow_id: str, request_id: str) -> int:
-    """How many instances a request has told to end so far."""
-    rows = connection.execute(
-        "SELECT body FROM requests WHERE request_id = ? AND workflow_id = ? AND kind = 'TerminationProgressed'",
-        (request_id, workflow_id),
-    ).fetchall()
-    return sum(msgspec.json.decode(row["body"])["count"] for row in rows)
+    """How many instances a request has told to end. Asked for again, it has told nobody: the first outcome counts."""
+    return max((one.body.get("count", 0) for one in outcomes(connection, request_id, workflow_id)), default=0)

@@ -27,7 +27,7 @@ from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.states import ACTIVE, ENDS_AS, INSTANCE_TERMINAL, RESTARTABLE_IN_RUN, STEP_ACTIONS
 from kapelle.processors.runs.tables import RunRow, Runs, StepRow
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action, Refusal, RestartPolicy, StepStatus
+from kapelle.schemas.contracts import Action, CommandStatus, Refusal, RestartPolicy, StepStatus
 
 Effects = Iterable[Effect]
 Request = c.RestartRun | c.ActOnStep
@@ -45,17 +45,27 @@ def _is_repeated(request: Request, draft: Draft[Runs], now_ms: int) -> bool:
         again = Restart(RestartPolicy.RESTART_FROM_BEGINNING).json()  # it is known by its id: nobody looks at the rest
         draft.send(WORKFLOW_INTERNAL, workflow_id, c.QueueRun(request.request_id, request.author, instance_id, again))
         return True
+    _settle(draft, request, answer.run_id, now_ms, unchanged_because="The request was carried out before")
+    return True
+
+
+def _settle(
+    draft: Draft[Runs], request: Request, run_id: int, now_ms: int, *, unchanged_because: str | None = None
+) -> None:
+    """The outcome of a request that needs no new run: its last event."""
+    workflow_id, instance_id = ids_of(draft.key)
     draft.emit(
         c.CommandSettled(
             request_id=request.request_id,
             command=type(request).__name__,
+            status=CommandStatus.DONE if unchanged_because is None else CommandStatus.UNCHANGED,
             workflow_id=workflow_id,
-            run_id=answer.run_id,
-            reason="The request was carried out before",
+            instance_id=instance_id,
+            run_id=run_id,
+            reason=unchanged_because or "",
             at_ms=now_ms,
         )
     )
-    return True
 
 
 @runs.decides(c.ActOnStep)
@@ -76,6 +86,7 @@ def act_on_step(message: Message[c.ActOnStep], state: Runs, now_ms: int) -> Effe
     execution.note(request, request.step_id)
     _act(execution, request, row)
     execution.go_on()
+    _settle(draft, request, run.run_id, now_ms)
     return draft.effects
 
 
@@ -192,6 +203,7 @@ def _restart_step(execution: Execution, request: c.RestartRun, cause: str) -> Ef
     attempt = msgspec.structs.replace(attempt_of(request.step_id, row), retries=retries)
     execution.try_again(execution.plan.steps[request.step_id], attempt)
     execution.go_on()
+    _settle(draft, request, run.run_id, now_ms)
     return draft.effects
 
 

@@ -79,14 +79,12 @@ def version_pushed(message: Message[c.VersionPushed], state: WorkflowTables) -> 
     before = state.workflows.get((key,)) or NO_WORKFLOW
     state.versions.put((key, event.version), Version(event.definition))
     state.workflows.put((key,), replace(before, latest_version=event.version, is_deleted=False))
-    _answered(state, key, event.request_id, event.version)
 
 
 @workflows.applies(c.VersionActivated)
 def version_activated(message: Message[c.VersionActivated], state: WorkflowTables) -> None:
     before = state.workflows.get((message.key,)) or NO_WORKFLOW
     state.workflows.put((message.key,), replace(before, active_version=message.value.version))
-    _answered(state, message.key, message.value.request_id, message.value.version)
 
 
 @workflows.applies(c.TriggersArmed)
@@ -101,7 +99,6 @@ def triggers_armed(message: Message[c.TriggersArmed], state: WorkflowTables) -> 
 def workflow_deactivated(message: Message[c.WorkflowDeactivated], state: WorkflowTables) -> None:
     before = state.workflows.get((message.key,)) or NO_WORKFLOW
     state.workflows.put((message.key,), replace(before, active_version=0))
-    _answered(state, message.key, message.value.request_id, message.value.previous_version)
 
 
 @workflows.applies(c.PropertiesChanged)
@@ -110,7 +107,6 @@ def properties_changed(message: Message[c.PropertiesChanged], state: WorkflowTab
     before = state.workflows.get((key,)) or NO_WORKFLOW
     state.properties.put((key, before.snapshot + 1), Snapshot(event.properties))
     state.workflows.put((key,), replace(before, snapshot=before.snapshot + 1))
-    _answered(state, key, event.request_id)
 
 
 @workflows.applies(c.WorkflowDeleted)
@@ -127,7 +123,6 @@ def workflow_deleted(message: Message[c.WorkflowDeleted], state: WorkflowTables)
     latest = (state.counts.get((key,)) or NO_COUNTS).latest_instance_id
     state.workflows.put((key,), Workflow(first_instance_id=latest + 1, is_deleted=True))
     state.counts.put((key,), Counts(latest_instance_id=latest))
-    _answered(state, key, message.value.request_id)
 
 
 @workflows.applies(c.InstanceCreated)
@@ -197,7 +192,6 @@ def termination_requested(message: Message[c.TerminationRequested], state: Workf
     event, key = message.value, message.key
     if state.running.get((key, event.instance_id)) is not None:
         state.running.put((key, event.instance_id), Running(event.run_id, event.action))
-    _answered(state, key, event.request_id)
 
 
 @workflows.applies(c.InstanceEnded)

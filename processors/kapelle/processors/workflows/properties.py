@@ -13,7 +13,7 @@ from kapelle.processors.definitions import (
     parse_tag,
 )
 from kapelle.processors.workflows.arming import arm
-from kapelle.processors.workflows.deciding import decides, is_repeated
+from kapelle.processors.workflows.deciding import Done, decides
 from kapelle.processors.workflows.processor import WorkflowDraft
 from kapelle.processors.workflows.queue import launch_queued
 from kapelle.processors.workflows.reading import counts_of, properties_of, strategy_of, there, workflow_of
@@ -54,9 +54,7 @@ def _current(draft: WorkflowDraft) -> Properties:
 
 
 @decides(c.ChangeProperties)
-def change_properties(command: c.ChangeProperties, draft: WorkflowDraft, now_ms: int) -> None:
-    if is_repeated(command, draft, now_ms):
-        return
+def change_properties(command: c.ChangeProperties, draft: WorkflowDraft, now_ms: int) -> Done:
     current = _current(draft)
     try:
         made = merged_properties(current, PropertiesChange.parse(command.changes), is_push=False)
@@ -65,12 +63,11 @@ def change_properties(command: c.ChangeProperties, draft: WorkflowDraft, now_ms:
     change(draft, command, properties=made, said=command.changes, now_ms=now_ms)
     arm(draft, now_ms)
     launch_queued(draft, now_ms)
+    return Done()
 
 
 @decides(c.TagWorkflow)
-def tag_workflow(command: c.TagWorkflow, draft: WorkflowDraft, now_ms: int) -> None:
-    if is_repeated(command, draft, now_ms):
-        return
+def tag_workflow(command: c.TagWorkflow, draft: WorkflowDraft, now_ms: int) -> Done:
     current = _current(draft)
     try:
         tag = parse_tag(command.tag)
@@ -78,6 +75,7 @@ def tag_workflow(command: c.TagWorkflow, draft: WorkflowDraft, now_ms: int) -> N
         raise badly_defined("a tag", error) from None
     made = current.with_tag(_by_platform(tag, command.author, now_ms))
     change(draft, command, properties=made, said=_said("add", command.tag), now_ms=now_ms)
+    return Done()
 
 
 def _by_platform(tag: Tag, author: str, now_ms: int) -> Tag:
@@ -86,15 +84,14 @@ def _by_platform(tag: Tag, author: str, now_ms: int) -> Tag:
 
 
 @decides(c.UntagWorkflow)
-def untag_workflow(command: c.UntagWorkflow, draft: WorkflowDraft, now_ms: int) -> None:
-    if is_repeated(command, draft, now_ms):
-        return
+def untag_workflow(command: c.UntagWorkflow, draft: WorkflowDraft, now_ms: int) -> Done:
     current = _current(draft)
     if command.tag_name not in {tag.name for tag in current.tags}:
         raise not_found(f"Expected workflow {draft.key!r} to have the tag {command.tag_name!r}, but it has not")
     made = current.without_tag(command.tag_name)
     said = _said("remove", msgspec.json.encode(command.tag_name).decode())
     change(draft, command, properties=made, said=said, now_ms=now_ms)
+    return Done()
 
 
 def _said(verb: str, tag: str) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kapelle.processors.routes import WORKFLOW_INTERNAL
-from kapelle.processors.workflows.deciding import decides, is_repeated, settle
+from kapelle.processors.workflows.deciding import Done, decides, unchanged
 from kapelle.processors.workflows.processor import WorkflowDraft
 from kapelle.processors.workflows.queue import (
     STATUS_AFTER,
@@ -35,22 +35,21 @@ def _check_action(action: Action) -> None:
 
 
 @decides(c.TerminateInstance)
-def terminate_instance(command: c.TerminateInstance, draft: WorkflowDraft, now_ms: int) -> None:
-    if is_repeated(command, draft, now_ms):
-        return
+def terminate_instance(command: c.TerminateInstance, draft: WorkflowDraft, now_ms: int) -> Done:
     _check_action(command.action)
     instance = instance_of(draft, command.instance_id)
-    if instance.status not in TERMINAL:
-        wanted = Termination(command.request_id, command.author, command.action, command.reason)
-        if not _terminate(draft, (command.instance_id, instance.run_id), wanted, now_ms=now_ms):
-            settle(command, draft, now_ms, reason="The run was told to end before")
-        launch_queued(draft, now_ms)
-    elif instance.status is STATUS_AFTER[command.action]:
-        settle(command, draft, now_ms, reason=f"The run is {instance.status} already")
-    else:
+    if instance.status is STATUS_AFTER[command.action]:
+        return unchanged(f"The run is {instance.status} already", instance_id=command.instance_id)
+    if instance.status in TERMINAL:
         raise invalid(
             f"Expected instance {draft.key}/{command.instance_id} to be queued or running, but it is {instance.status}"
         )
+    wanted = Termination(command.request_id, command.author, command.action, command.reason)
+    is_told = _terminate(draft, (command.instance_id, instance.run_id), wanted, now_ms=now_ms)
+    launch_queued(draft, now_ms)
+    if not is_told:
+        return unchanged("The run was told to end before", instance_id=command.instance_id)
+    return Done(instance_id=command.instance_id, count=1)
 
 
 def _terminate(draft: WorkflowDraft, run: Run, wanted: Termination, *, now_ms: int) -> bool:
@@ -67,9 +66,7 @@ def _terminate(draft: WorkflowDraft, run: Run, wanted: Termination, *, now_ms: i
 
 
 @decides(c.TerminateInstances)
-def terminate_instances(command: c.TerminateInstances, draft: WorkflowDraft, now_ms: int) -> None:
-    if not command.after_instance_id and is_repeated(command, draft, now_ms):
-        return
+def terminate_instances(command: c.TerminateInstances, draft: WorkflowDraft, now_ms: int) -> Done | None:
     _check_action(command.action)
     workflow_of(draft.state, draft.key)
     upto = _upto(command, draft)
@@ -84,9 +81,10 @@ def terminate_instances(command: c.TerminateInstances, draft: WorkflowDraft, now
     )
     if is_last:
         launch_queued(draft, now_ms)
-    else:
-        rest = replace(command, after_instance_id=batch[-1][0], upto_instance_id=upto)
-        draft.send(WORKFLOW_INTERNAL, draft.key, rest)
+        return Done(count=command.count + count)
+    rest = replace(command, after_instance_id=batch[-1][0], upto_instance_id=upto, count=command.count + count)
+    draft.send(WORKFLOW_INTERNAL, draft.key, rest)
+    return None
 
 
 def _upto(command: c.TerminateInstances | c.UnblockInstances, draft: WorkflowDraft) -> int:
@@ -106,9 +104,7 @@ def _alive(draft: WorkflowDraft, after: int, upto: int) -> list[Run]:
 
 
 @decides(c.UnblockInstances)
-def unblock_instances(command: c.UnblockInstances, draft: WorkflowDraft, now_ms: int) -> None:
-    if not command.after_instance_id and is_repeated(command, draft, now_ms):
-        return
+def unblock_instances(command: c.UnblockInstances, draft: WorkflowDraft, now_ms: int) -> Done | None:
     found = _failed(command, draft)
     for instance_id in found[:UNBLOCKED_MAX]:
         draft.emit(
@@ -121,12 +117,14 @@ def unblock_instances(command: c.UnblockInstances, draft: WorkflowDraft, now_ms:
                 at_ms=now_ms,
             )
         )
-    if not found:
-        settle(command, draft, now_ms, reason="There is nothing to unblock")
-    elif len(found) > UNBLOCKED_MAX:
+    launch_queued(draft, now_ms)
+    if len(found) > UNBLOCKED_MAX:
         rest = replace(command, after_instance_id=found[UNBLOCKED_MAX - 1], upto_instance_id=_upto(command, draft))
         draft.send(WORKFLOW_INTERNAL, draft.key, rest)
-    launch_queued(draft, now_ms)
+        return None
+    if not found and not command.after_instance_id:
+        return unchanged("There is nothing to unblock", instance_id=command.instance_id)
+    return Done(instance_id=command.instance_id)
 
 
 def _failed(command: c.UnblockInstances, draft: WorkflowDraft) -> list[int]:

@@ -4,7 +4,7 @@ import msgspec
 
 from kapelle.processors.definitions import DefinitionRefused, Push, merged_properties, parse_push
 from kapelle.processors.workflows.arming import arm
-from kapelle.processors.workflows.deciding import decides, is_repeated, settle
+from kapelle.processors.workflows.deciding import Done, decides, unchanged
 from kapelle.processors.workflows.processor import WorkflowDraft
 from kapelle.processors.workflows.properties import change
 from kapelle.processors.workflows.queue import launch_queued
@@ -34,9 +34,7 @@ def version_by(selector: str, workflow: Workflow, key: str) -> int:
 
 
 @decides(c.PushVersion)
-def push_version(command: c.PushVersion, draft: WorkflowDraft, now_ms: int) -> None:
-    if is_repeated(command, draft, now_ms):
-        return
+def push_version(command: c.PushVersion, draft: WorkflowDraft, now_ms: int) -> Done:
     push = _parsed(command, draft.key)
     before = draft.state.workflows.get((draft.key,)) or Workflow()
     version = before.latest_version + 1
@@ -56,6 +54,7 @@ def push_version(command: c.PushVersion, draft: WorkflowDraft, now_ms: int) -> N
         _activate(command, draft, version, now_ms=now_ms)
     arm(draft, now_ms)
     launch_queued(draft, now_ms)
+    return Done(version=version)
 
 
 def _parsed(command: c.PushVersion, key: str) -> Push:
@@ -104,26 +103,21 @@ def _activate(command: c.PushVersion | c.ActivateVersion, draft: WorkflowDraft, 
 
 
 @decides(c.ActivateVersion)
-def activate_version(command: c.ActivateVersion, draft: WorkflowDraft, now_ms: int) -> None:
-    if is_repeated(command, draft, now_ms):
-        return
+def activate_version(command: c.ActivateVersion, draft: WorkflowDraft, now_ms: int) -> Done:
     workflow = workflow_of(draft.state, draft.key)
     version = version_by(command.version, workflow, draft.key)
     if version == workflow.active_version:
-        settle(command, draft, now_ms, reason=f"Version {version} is active already", version=version)
-    else:
-        _activate(command, draft, version, now_ms=now_ms)
-        arm(draft, now_ms)
+        return unchanged(f"Version {version} is active already", version=version)
+    _activate(command, draft, version, now_ms=now_ms)
+    arm(draft, now_ms)
+    return Done(version=version)
 
 
 @decides(c.DeactivateWorkflow)
-def deactivate_workflow(command: c.DeactivateWorkflow, draft: WorkflowDraft, now_ms: int) -> None:
-    if is_repeated(command, draft, now_ms):
-        return
+def deactivate_workflow(command: c.DeactivateWorkflow, draft: WorkflowDraft, now_ms: int) -> Done:
     workflow = workflow_of(draft.state, draft.key)
     if not workflow.active_version:
-        settle(command, draft, now_ms, reason="No version is active")
-        return
+        return unchanged("No version is active")
     draft.emit(
         c.WorkflowDeactivated(
             request_id=command.request_id,
@@ -134,12 +128,11 @@ def deactivate_workflow(command: c.DeactivateWorkflow, draft: WorkflowDraft, now
         )
     )
     arm(draft, now_ms)
+    return Done(version=workflow.active_version)
 
 
 @decides(c.DeleteWorkflow)
-def delete_workflow(command: c.DeleteWorkflow, draft: WorkflowDraft, now_ms: int) -> None:
-    if is_repeated(command, draft, now_ms):
-        return
+def delete_workflow(command: c.DeleteWorkflow, draft: WorkflowDraft, now_ms: int) -> Done:
     workflow_of(draft.state, draft.key)
     counts = counts_of(draft.state, draft.key)
     if counts.queued or counts.running:
@@ -152,3 +145,4 @@ def delete_workflow(command: c.DeleteWorkflow, draft: WorkflowDraft, now_ms: int
         c.WorkflowDeleted(request_id=command.request_id, author=command.author, workflow_id=draft.key, at_ms=now_ms)
     )
     arm(draft, now_ms)
+    return Done()
