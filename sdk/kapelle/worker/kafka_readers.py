@@ -1,6 +1,5 @@
 """How a worker reads topics: a group that shares partitions out, a group that shares records out, and a tail."""
 
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -8,7 +7,15 @@ from typing import Final, Protocol
 
 from confluent_kafka import AcknowledgeType, Consumer, KafkaException, Message, TopicPartition
 
-from kapelle.broker import has_no_leader, is_end, is_repaired_by_client, is_silent, lacks_share_groups, no_leader
+from kapelle.broker import (
+    has_no_leader,
+    is_end,
+    is_repaired_by_client,
+    is_silent,
+    lacks_share_groups,
+    leave,
+    no_leader,
+)
 from kapelle.worker.errors import ShareGroupsMissing, TransportUnavailable
 from kapelle.worker.kafka_clients import CALL_S, KafkaClients, meaning, translated
 
@@ -109,11 +116,8 @@ class GroupTaker:
             self._early += _sound([message], self._group)
 
     def close(self) -> None:
-        """In a thread: librdkafka sets no limit to how long leaving takes, but a stop must have one."""
         self._commit(list(self._next.values()))
-        leaving = threading.Thread(target=self._consumer.close, name=f"leave-{self._group}", daemon=True)
-        leaving.start()
-        leaving.join(LEAVE_S)
+        leave(self._consumer.close, self._group).join(LEAVE_S)
 
     def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._owned |= {partition.partition for partition in partitions}
@@ -173,9 +177,7 @@ class ShareTaker:
         """Nothing: a member that does not poll acquires nothing."""
 
     def close(self) -> None:
-        leaving = threading.Thread(target=self._consumer.close, name=f"leave-{self._group}", daemon=True)
-        leaving.start()
-        leaving.join(LEAVE_S)
+        leave(self._consumer.close, self._group).join(LEAVE_S)
 
 
 def _low_and_high(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:

@@ -1,5 +1,6 @@
-"""What errors of librdkafka mean, for all clients of a broker: the engine, the relays, the commands, the workers."""
+"""What all clients of a broker share: what errors of librdkafka mean, and how to leave a group within a limit."""
 
+from kapelle.broker.leaving import leave
 from kapelle.broker.meanings import (
     has_no_leader,
     is_away,
@@ -37,6 +38,7 @@ __all__ = [
     "is_silent",
     "is_timeout",
     "lacks_share_groups",
+    "leave",
     "no_leader",
     "says_all_are_down",
     "seeks_coordinator",

@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from kapelle.broker import is_end, is_final, is_missing, is_not_yet_fetched, is_out_of_range
+from kapelle.broker import is_end, is_final, is_missing, is_not_yet_fetched, is_out_of_range, leave
 from kapelle.topology.collector import at_rest
 from kapelle.topology.errors import BrokerRefused, CycleAborted
 from kapelle.topology.kafka.answers import committed_positions
@@ -24,7 +24,7 @@ SEEK_TRIES_MAX = 100
 SEEK_WAIT_S = 0.02
 
 
-class GroupReader:
+class ProcessorReader:
     """Reads all inputs of one processor."""
 
     def __init__(
@@ -75,14 +75,12 @@ class GroupReader:
             return committed_positions(self.consumer, places, timeout_s)
 
     def close(self) -> threading.Thread:
-        """Leave the group, in a thread: librdkafka sets no limit to how long that takes, but a stop must have one.
+        """Leave the group, in a thread that the caller joins.
 
         The member is told nothing more: it is leaving too, and gives its shards up by itself.
         """
         self._leaving = True
-        leaving = threading.Thread(target=self.consumer.close, name=f"leave-{self.processor}", daemon=True)
-        leaving.start()
-        return leaving
+        return leave(self.consumer.close, self.processor)
 
     def _add(self, taken: Taken, messages: Iterable[Any]) -> None:
         """Add messages as runs: they come partition by partition, mostly."""

@@ -1,14 +1,13 @@
 """One member of a consumer group that reads at least once: whoever reads commits when what came of it is safe."""
 
 import logging
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from kapelle.broker import is_end, is_final, is_missing, is_refused
+from kapelle.broker import is_end, is_final, is_missing, is_refused, leave
 from kapelle.topology.errors import BrokerRefused, CycleAborted, ProducerLost
 from kapelle.topology.kafka.answers import committed_positions
 from kapelle.topology.kafka.config import KafkaSettings
@@ -114,13 +113,8 @@ class GroupReader:
         self._consumer.resume(self._consumer.assignment())
 
     def close(self) -> None:
-        """Leave the group, in a thread: librdkafka sets no limit to how long that takes, but a stop must have one.
-
-        While a group waits for members that died, the broker answers nobody who is joining it, not even who leaves.
-        """
-        leaving = threading.Thread(target=self._consumer.close, name=f"leave-{self._group}", daemon=True)
-        leaving.start()
-        leaving.join(LEAVE_S)
+        """Leave the group, within a limit."""
+        leave(self._consumer.close, self._group).join(LEAVE_S)
 
     def _tell_losses(self, places: Sequence[Place]) -> None:
         """Say which records were deleted before this group read them. It goes on behind them."""
