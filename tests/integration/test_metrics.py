@@ -20,9 +20,8 @@ from kapelle.processors.effects import Effect
 from kapelle.processors.messages import Message
 from kapelle.processors.routes import RUN_EVENTS
 from kapelle.processors.signals.windows import WINDOW_MS
+from kapelle.relay.metrics import OPENLINEAGE, OUTBOX, SINKS, SOURCES, TRACES
 from kapelle.schemas.contracts import Report, ReportRefused, Task
-from kapelle.sinks.metrics import SINKS
-from kapelle.sources.metrics import OPENLINEAGE, OUTBOX, SOURCES, TRACES
 from kapelle.testing.faults_inputs import delete_below
 from kapelle.topology.errors import CycleAborted, ProducerLost
 from kapelle.topology.exposition import (

@@ -5,6 +5,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 
+from kapelle.broker import is_away
 from kapelle.cli.errors import CommandError, ExitCode, line_of, with_line
 from kapelle.processors.errors import ProcessorError
 from kapelle.schemas import SchemaError
@@ -50,20 +51,6 @@ CODES: Final = (
 )
 # These say all that the operator needs.
 SPEAKING: Final = (CommandError, TopologyError, FoldError, ProcessorError, TableError, SchemaError)
-AWAY: Final = frozenset(
-    {
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._RESOLVE,
-        KafkaError._TIMED_OUT,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.BROKER_NOT_AVAILABLE,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.NOT_COORDINATOR,
-    }
-)
 
 
 def exit_code(error: Exception) -> ExitCode:
@@ -80,7 +67,7 @@ def broker_is_away(error: Exception) -> bool:
     if not isinstance(error, CycleAborted | ProducerLost | KafkaException):
         return False
     broker = kafka_error(error)
-    return broker is None or broker.code() in AWAY
+    return broker is None or is_away(broker)
 
 
 def kafka_error(error: BaseException) -> KafkaError | None:

@@ -5,8 +5,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
+from kapelle.broker import is_end
 from kapelle.cli.errors import NoDeadLetters, NotThere, Unreachable
 from kapelle.topology.kafka.answers import is_there, watermarks
 from kapelle.topology.kafka.config import KafkaSettings
@@ -91,6 +92,6 @@ def _is_end(message: Message, topic: str) -> bool:
     error = message.error()
     if error is None:
         return False
-    if error.code() == KafkaError._PARTITION_EOF:
+    if is_end(error):
         return True
     raise meaning(error, f"read {topic}")

@@ -9,11 +9,11 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from kapelle.broker import is_bad_setting, is_refused, says_all_are_down
 from kapelle.cli.errors import BadClientSetting, Unreachable
 from kapelle.cli.failures import broker_is_away
 from kapelle.topology.errors import BrokerRefused, CycleAborted, ProducerLost
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.translate import REFUSED
 
 ASK_S: Final = 1.5
 SLICE_S: Final = 0.05
@@ -28,13 +28,13 @@ def reaching(settings: KafkaSettings) -> Iterator[None]:
         yield
     except (CycleAborted, ProducerLost, KafkaException) as error:
         found = error.args[0]
-        if isinstance(found, KafkaError) and found.code() == KafkaError._INVALID_ARG:
+        if isinstance(found, KafkaError) and is_bad_setting(found):
             raise BadClientSetting(f"Expected settings that librdkafka takes, but it says: {found.str()}") from error
         if not broker_is_away(error):
             raise
         said = why(settings)
         reason = _AFTERTHOUGHT.sub("", said.str()) if said else str(error)
-        if said is not None and said.code() in REFUSED:
+        if said is not None and is_refused(said):
             raise BrokerRefused(f"The broker at {settings.bootstrap_servers} refused: {reason}") from error
         raise Unreachable(
             f"Expected Kafka at {settings.bootstrap_servers}, but no broker answered within "
@@ -51,4 +51,4 @@ def why(settings: KafkaSettings) -> KafkaError | None:
     while not said and time.monotonic() < until:
         admin.poll(SLICE_S)
     # "All brokers are down" follows from the reason, and tells less.
-    return next((e for e in said if e.code() != KafkaError._ALL_BROKERS_DOWN), None)
+    return next((e for e in said if not says_all_are_down(e)), None)

@@ -16,8 +16,7 @@ from kapelle.api.measuring import ALL as API
 from kapelle.cli.errors import MEANINGS
 from kapelle.cli.metrics import WORKER
 from kapelle.cli.whole import cli
-from kapelle.sinks.metrics import SINKS
-from kapelle.sources.metrics import OPENLINEAGE, OUTBOX, SOURCES, TRACES
+from kapelle.relay.metrics import OPENLINEAGE, OUTBOX, SINKS, SOURCES, TRACES
 from kapelle.topology import exposition as e
 from kapelle.topology.exposition import Metric
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-from confluent_kafka import KafkaError
 
+from kapelle.broker import is_bad_setting
 from kapelle.cli import errors as e
 from kapelle.cli.failures import kafka_error
 from kapelle.cli.loading_worker import load_workers
@@ -199,6 +199,6 @@ def served() -> Iterator[None]:
         raise e.InTheWay(str(error)) from error
     except TransportUnavailable as error:
         said = kafka_error(error)
-        if said is not None and said.code() == KafkaError._INVALID_ARG:
+        if said is not None and is_bad_setting(said):
             raise e.BadClientSetting(f"Expected settings that librdkafka takes, but it says: {said.str()}") from error
         raise e.NotInTime(str(error)) from error

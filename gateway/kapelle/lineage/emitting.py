@@ -9,11 +9,12 @@ from openlineage.client.event_v2 import RunEvent
 from openlineage.client.serde import Serde
 from openlineage.client.transport.kafka import KafkaConfig, KafkaTransport
 
+from kapelle.broker import is_refused
 from kapelle.lineage.errors import NotEmitted, TopicMissing
 from kapelle.topology.errors import BrokerRefused
 from kapelle.topology.kafka.answers import is_there
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.translate import REFUSED, made, translated
+from kapelle.topology.kafka.translate import made, translated
 
 DELIVERY_MS: Final = 10_000
 FLUSH_S: Final = 15.0
@@ -51,7 +52,7 @@ class Emitter(KafkaTransport):
                 raise NotEmitted(f"Expected Kafka to take events, but {error}") from error
             producer.poll(0)
         left = producer.flush(FLUSH_S)
-        refused = next((error for error in failed if error.code() in REFUSED), None)
+        refused = next((error for error in failed if is_refused(error)), None)
         if refused is not None:
             raise BrokerRefused(f"Expected to write to {self.topic}, but {refused.str()}")
         if left or failed:

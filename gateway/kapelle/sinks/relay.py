@@ -16,6 +16,11 @@ from typing import Final
 import msgspec
 from confluent_kafka import Message
 
+from kapelle.relay.group import GroupReader
+from kapelle.relay.letters import letter_about
+from kapelle.relay.patience import Patience
+from kapelle.relay.publishing import Publisher, failure, sent
+from kapelle.relay.records import headers_of, key_of, place_of
 from kapelle.schemas import Codec, Framing, SchemaError
 from kapelle.schemas.contracts import Stage
 from kapelle.sinks.courier import Courier, Interrupted, Receiver
@@ -24,11 +29,7 @@ from kapelle.sinks.events import CloudEvent, cloud_event
 from kapelle.sinks.lanes import Lanes
 from kapelle.sinks.models import PUBLIC, Begin, Sink
 from kapelle.sinks.progress import Progress, Ticket
-from kapelle.sources.group import GroupReader
-from kapelle.sources.letters import bytes_of, headers_of, letter_about, place_of
 from kapelle.sources.mapping import passes
-from kapelle.sources.patience import Patience
-from kapelle.sources.publishing import Publisher, failure, sent
 from kapelle.topology.build import DEAD_LETTERS, Topology
 from kapelle.topology.journal import RECORD_FAULTS, JournalUnavailable
 from kapelle.topology.journal.reading import Decoder, key_text
@@ -140,7 +141,7 @@ class SinkRelay:
         self._progress.forget(places)
 
     def _accept(self, message: Message) -> None:
-        at, key = place_of(message), key_text(bytes_of(message.key()))
+        at, key = place_of(message), key_text(key_of(message))
         ticket = self._progress.begin(Place(at.topic, at.partition), at.offset)
         self._count("read")
         try:

@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
+from kapelle.relay.metrics import SINK, SINKS
 from kapelle.sinks.courier import Receiver
-from kapelle.sinks.metrics import LABEL, SINKS
 from kapelle.sinks.models import Sink
 from kapelle.sinks.relay import Counts, Log, SinkRelay
 from kapelle.sinks.webhooks import Webhook
@@ -74,7 +74,7 @@ class Sinks:
         """All that is counted, as Prometheus reads it."""
         counted = {one.name: msgspec.structs.asdict(one.counts) for one in self._all}
         consumers = {group: told for one in self._all for group, told in one.statistics.items()}
-        return exposition_by(LABEL, counted, consumers, metrics=SINKS)
+        return exposition_by(SINK, counted, consumers, metrics=SINKS)
 
     def run(self, stopped: Callable[[], bool], pause: Callable[[float], bool]) -> None:
         """Deliver until told to stop. A sink that hangs is left behind: its events are delivered another time."""

@@ -4,8 +4,9 @@ Everything here only publishes. A signal that is published twice is one signal, 
 found: what is read but not yet acknowledged may be read and published again, by anyone, at any time.
 """
 
+from kapelle.relay.records import Coordinates
 from kapelle.sources.errors import BadSources, RegistryAway, RegistryRefused, SourcesError
-from kapelle.sources.mapping import Coordinates, signal_of
+from kapelle.sources.mapping import signal_of
 from kapelle.sources.models import Format, Rule, SourcesFile, TopicSource, read_sources
 from kapelle.sources.registry import Registry
 from kapelle.sources.relay import TopicRelay

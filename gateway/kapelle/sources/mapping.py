@@ -7,21 +7,10 @@ import msgspec
 
 from kapelle.processors.intake.forms import NotASignal, read
 from kapelle.processors.messages import Foreign
+from kapelle.relay.records import Coordinates
 from kapelle.schemas.contracts import AnnounceSignal
 from kapelle.sources.models import Filtered, Rule
 from kapelle.sources.paths import NOTHING, Path
-
-
-class Coordinates(msgspec.Struct, frozen=True):
-    """Where a record stands. No other record of its topic ever has the same."""
-
-    topic: str
-    partition: int
-    offset: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.topic}-{self.partition}-{self.offset}"
 
 
 def signal_of(rule: Rule, document: Any, at: Coordinates) -> AnnounceSignal | None:

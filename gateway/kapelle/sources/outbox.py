@@ -20,13 +20,12 @@ from psycopg.rows import class_row
 from kapelle.processors.intake.forms import NotASignal, read
 from kapelle.processors.messages import Foreign
 from kapelle.processors.routes import SIGNALS
+from kapelle.relay.metrics import OUTBOX, Tally, Waits
+from kapelle.relay.patience import Patience
+from kapelle.relay.publishing import Publisher, Sent, failure, sent
 from kapelle.schemas import SchemaError
 from kapelle.schemas.contracts import AnnounceSignal
 from kapelle.sources.errors import BadDsn, DatabaseAway, DatabaseRefused
-from kapelle.sources.metrics import OUTBOX
-from kapelle.sources.patience import Patience
-from kapelle.sources.publishing import Publisher, Sent, failure, sent
-from kapelle.topology.exposition import exposition
 from kapelle.topology.journal import JournalUnavailable
 
 TABLE: Final = "kapelle_outbox"
@@ -52,12 +51,11 @@ _log = logging.getLogger("kapelle.outbox")
 Stopped = Callable[[], bool]
 
 
-class Counts(msgspec.Struct):
+class Counts(Waits):
     """What became of rows."""
 
     published: int = 0
     refused: int = 0
-    waits: int = 0
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -91,6 +89,7 @@ class OutboxRelay:
     def __init__(self, journal: Publisher, dsn: str, *, keep: bool = False, poll_s: float = 0.5) -> None:
         """Connects. Raises `BadDsn`, `DatabaseAway` or `DatabaseRefused`."""
         self.counts = Counts()
+        self._tally = Tally(self.counts, OUTBOX, _log, "relayed")
         self._journal = journal
         self._dsn = dsn
         self._done = MARK if keep else DELETE
@@ -107,11 +106,11 @@ class OutboxRelay:
                 self._tried(pause)
         finally:
             self.close()
-            _log.info("relayed", extra={"fields": msgspec.structs.asdict(self.counts)})
+            self._tally.log()
 
     def metrics(self) -> str:
         """All that is counted, as Prometheus reads it."""
-        return exposition(msgspec.structs.asdict(self.counts), metrics=OUTBOX)
+        return self._tally.exposition()
 
     def step(self) -> int:
         """One batch. Returns how many rows it had. Raises `JournalUnavailable` after keeping what was acknowledged."""
@@ -142,8 +141,7 @@ class OutboxRelay:
             if self.step() < BATCH:
                 pause(self._poll_s)
         except (psycopg.OperationalError, psycopg.InterfaceError, DatabaseAway, JournalUnavailable) as error:
-            self.counts.waits += 1
-            _log.warning("waiting", extra={"fields": {"reason": error}})
+            self._tally.waits_for(error)
             if not isinstance(error, JournalUnavailable):
                 self._connection.close()
             pause(AGAIN_S)

@@ -16,27 +16,26 @@ from confluent_kafka import Message
 from kapelle.processors.intake.forms import NotASignal
 from kapelle.processors.routes import SIGNALS
 from kapelle.processors.streams import Stream
+from kapelle.relay.group import GroupReader
+from kapelle.relay.letters import letter_about
+from kapelle.relay.metrics import SOURCES, Tally, Waits
+from kapelle.relay.patience import Patience
+from kapelle.relay.publishing import Publisher, Sent, not_acknowledged, sent
+from kapelle.relay.records import headers_of, place_of
 from kapelle.schemas import SchemaError
 from kapelle.schemas.contract import Contract
 from kapelle.schemas.contracts import Stage
 from kapelle.sources.errors import RegistryAway
-from kapelle.sources.group import GroupReader
-from kapelle.sources.letters import headers_of, letter_about, place_of
 from kapelle.sources.mapping import signal_of
-from kapelle.sources.metrics import SOURCES
 from kapelle.sources.models import Format, SourcesFile, TopicSource
-from kapelle.sources.patience import Patience
-from kapelle.sources.publishing import Publisher, Sent, failure, sent
 from kapelle.sources.registry import Registry
 from kapelle.sources.watching import WatchedFile
 from kapelle.topology.build import DEAD_LETTERS
-from kapelle.topology.exposition import exposition
 from kapelle.topology.journal import JournalUnavailable
 from kapelle.topology.kafka.config import KafkaSettings
 
 NAME: Final = "sources"
 AGAIN_S: Final = 0.5  # between attempts while the log or a registry is away
-TELL_S: Final = 30.0
 
 _log = logging.getLogger("kapelle.sources")
 
@@ -50,14 +49,13 @@ class Out(msgspec.Struct, frozen=True):
     of: Message
 
 
-class Counts(msgspec.Struct):
+class Counts(Waits):
     """What became of records."""
 
     read: int = 0
     announced: int = 0
     filtered: int = 0
     set_aside: int = 0
-    waits: int = 0
     reloads: int = 0
 
 
@@ -74,7 +72,7 @@ class TopicRelay:
         self._watched = watched
         self._settings = settings
         self._registries: dict[str, Registry] = {}
-        self._told_s = time.monotonic()
+        self._tally = Tally(self.counts, SOURCES, _log, "relayed")
         self._stopped: Callable[[], bool] = lambda: False
         self._patience = Patience()
         self._reader = GroupReader(settings, f"{prefix}.{NAME}", _log)
@@ -82,7 +80,7 @@ class TopicRelay:
 
     def metrics(self) -> str:
         """All that is counted, as Prometheus reads it."""
-        return exposition(msgspec.structs.asdict(self.counts), consumers=self._reader.statistics, metrics=SOURCES)
+        return self._tally.exposition(self._reader.statistics)
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Relay until told to stop; then leave the group."""
@@ -96,7 +94,7 @@ class TopicRelay:
             self._reader.close()
             for registry in self._registries.values():
                 registry.close()
-            self._tell()
+            self._tally.log()
 
     def step(self) -> None:
         """Take one batch all the way, and look at the file between batches."""
@@ -108,8 +106,7 @@ class TopicRelay:
         records = self._reader.take()
         self._publish([output for record in records for output in self._outputs(record)])
         self._reader.commit(records)
-        if time.monotonic() - self._told_s >= TELL_S:
-            self._tell()
+        self._tally.log_now_and_then()
 
     # Stages -----------------------------------------------------------------------------------------------------------
 
@@ -155,8 +152,7 @@ class TopicRelay:
         left: Sequence[Out] = outputs
         while left:
             answers = [(output, self._sent(output)) for output in left]
-            reasons = [(output, failure(answer, self._patience, JournalUnavailable)) for output, answer in answers]
-            failed = [(output, reason) for output, reason in reasons if reason is not None]
+            failed = not_acknowledged(answers, self._patience, JournalUnavailable)
             left = [output for output, _ in failed]
             if failed:
                 self._wait(failed[0][1])
@@ -173,13 +169,8 @@ class TopicRelay:
     def _wait(self, reason: Exception) -> None:
         if self._stopped():
             raise Interrupted
-        self.counts.waits += 1
-        _log.warning("waiting", extra={"fields": {"reason": reason}})
+        self._tally.waits_for(reason)
         time.sleep(AGAIN_S)
-
-    def _tell(self) -> None:
-        self._told_s = time.monotonic()
-        _log.info("relayed", extra={"fields": msgspec.structs.asdict(self.counts)})
 
 
 def _json(value: bytes | None) -> Any:

@@ -11,18 +11,16 @@ them twice, and none is lost.
 """
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 import msgspec
 
-from kapelle.sources.history import HistoryReader, Recorded
-from kapelle.sources.metrics import TRACES
-from kapelle.sources.passing import told
-from kapelle.sources.patience import Patience, Unanswered, apart
+from kapelle.relay.history import HistoryReader, Recorded
+from kapelle.relay.metrics import TRACES, Tally, Waits
+from kapelle.relay.passing import told
+from kapelle.relay.patience import Patience
 from kapelle.topology.build import Topology
-from kapelle.topology.exposition import exposition
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.log import Place
 from kapelle.tracing.errors import NotExported
@@ -32,7 +30,6 @@ from kapelle.tracing.spans import Past, Span
 
 NAME: Final = "traces"
 AGAIN_S: Final = 0.5
-TELL_S: Final = 30.0
 
 _log = logging.getLogger(f"kapelle.{NAME}")
 
@@ -45,14 +42,13 @@ class Exporting(Protocol):
         ...
 
 
-class Counts(msgspec.Struct):
+class Counts(Waits):
     """What became of records."""
 
     read: int = 0
     remembered: int = 0
     exported: int = 0
     unreadable: int = 0
-    waits: int = 0
 
 
 class Partition(msgspec.Struct):
@@ -79,11 +75,11 @@ class TraceRelay:
         self._history = HistoryReader(topology, settings, NAME, streams=FOLLOWED, is_from_end=is_from_end)
         self._group = self._history.group
         self._group.use(self._history.topics, self._lost)
-        self._told_s = time.monotonic()
+        self._tally = Tally(self.counts, TRACES, _log, "told")
 
     def metrics(self) -> str:
         """All that is counted, as Prometheus reads it."""
-        return exposition(msgspec.structs.asdict(self.counts), consumers=self._group.statistics, metrics=TRACES)
+        return self._tally.exposition(self._group.statistics)
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Tell until told to stop; then leave the group."""
@@ -91,13 +87,13 @@ class TraceRelay:
         try:
             while not stopped():
                 spans = [span for record in self._taken() for span in self._folded(record)]
-                if not self._exported(spans, stopped, patience):
+                if not self._exported(spans, patience):
                     break  # the batch is left to be read again
                 self._commit()
-                self._tell_now_and_then()
+                self._tally.log_now_and_then()
         finally:
             self._group.close()
-            self._tell()
+            self._tally.log()
 
     def _taken(self) -> Iterable[Recorded]:
         """Records of partitions whose memory is complete. Those that are new to us are read from further back first."""
@@ -137,26 +133,16 @@ class TraceRelay:
         self.counts.read += 1
         return spans
 
-    def _exported(self, spans: Sequence[Span], stopped: Callable[[], bool], patience: Patience) -> bool:
+    def _exported(self, spans: Sequence[Span], patience: Patience) -> bool:
         """Send until all is taken. False: we are told to stop, and it is not."""
-        while spans:
-            try:
-                patience.wait(apart(lambda: self._exporter.export(spans)))
-            except Unanswered:
-                return False
-            except NotExported as error:
-                if stopped():
-                    return False
-                self._wait(error)
-            else:
-                self.counts.exported += len(spans)
-                break
+        if spans and not patience.delivered(lambda: self._exporter.export(spans), NotExported, self._wait):
+            return False
+        self.counts.exported += len(spans)
         return True
 
-    def _wait(self, error: NotExported) -> None:
+    def _wait(self, error: Exception) -> None:
         """Give the collector time, and the group a sign of life."""
-        self.counts.waits += 1
-        _log.warning("waiting", extra={"fields": {"reason": error}})
+        self._tally.waits_for(error)
         self._group.hold()
         self._early += self._history.take(AGAIN_S)
         self._group.go_on()
@@ -176,11 +162,3 @@ class TraceRelay:
         for place in places:
             self._partitions.pop(place, None)
         self._early = [record for record in self._early if record.place not in places]
-
-    def _tell_now_and_then(self) -> None:
-        if time.monotonic() - self._told_s >= TELL_S:
-            self._tell()
-
-    def _tell(self) -> None:
-        self._told_s = time.monotonic()
-        _log.info("told", extra={"fields": msgspec.structs.asdict(self.counts)})

@@ -15,6 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, bu
     ResourceType,
 )
 
+from kapelle.broker import is_end, is_final, lacks_share_groups
 from kapelle.schemas import Catalog
 from kapelle.schemas.schema_topic import to_records
 from kapelle.worker.errors import ShareGroupsMissing, TransportRefused, TransportUnavailable, WorkerError
@@ -28,29 +29,6 @@ SESSION_MS: Final = 6_000
 END_WAIT_MS: Final = 10
 SERVE_S: Final = 0.005
 
-REFUSED: Final = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.UNSUPPORTED_SASL_MECHANISM,
-        KafkaError.UNSUPPORTED_VERSION,
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError._AUTHENTICATION,
-        KafkaError._UNSUPPORTED_FEATURE,
-        KafkaError._SSL,
-    }
-)
-# How brokers answer that know no configuration of groups, none of share groups, or not the requests of their members.
-NO_SHARE_GROUPS: Final = frozenset(
-    {
-        KafkaError.INVALID_REQUEST,
-        KafkaError.INVALID_CONFIG,
-        KafkaError.UNSUPPORTED_VERSION,
-        KafkaError._UNSUPPORTED_FEATURE,
-    }
-)
 # Given by itself, or needed as it is.
 OWNED: Final = frozenset(
     {
@@ -69,7 +47,7 @@ OWNED: Final = frozenset(
 def meaning(error: KafkaError, doing: str) -> WorkerError:
     """What a broker error means for the runner: stop, or try again."""
     text = f"Expected to {doing}, but Kafka says {error.name()}: {error.str()}"
-    return TransportRefused(text) if error.code() in REFUSED or error.fatal() else TransportUnavailable(text)
+    return TransportRefused(text) if is_final(error) else TransportUnavailable(text)
 
 
 @contextmanager
@@ -163,7 +141,7 @@ class KafkaClients:
             admin.incremental_alter_configs([resource])[resource].result(CALL_S)
             return ShareConsumer({**self._common, "group.id": group, "share.acknowledgement.mode": "explicit"})
         except KafkaException as error:
-            if error.args[0].code() in NO_SHARE_GROUPS:
+            if lacks_share_groups(error.args[0]):
                 raise ShareGroupsMissing(f"it answers {error.args[0].str()}") from error
             raise meaning(error.args[0], f"join the share group {group}") from error
 
@@ -229,7 +207,7 @@ class KafkaClients:
                         continue
                     if error is None:
                         found.append((message.value() or b"").decode(errors="replace"))
-                    elif error.code() == KafkaError._PARTITION_EOF:
+                    elif is_end(error):
                         return [text for text in found if text]
             raise TransportUnavailable(f"Expected to read {topic} in time, but could not")
         finally:

@@ -1,29 +1,27 @@
 """How a worker reads topics: a group that shares partitions out, a group that shares records out, and a tail."""
 
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-from confluent_kafka import AcknowledgeType, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import AcknowledgeType, Consumer, KafkaException, Message, TopicPartition
 
+from kapelle.broker import (
+    has_no_leader,
+    is_end,
+    is_repaired_by_client,
+    is_silent,
+    lacks_share_groups,
+    leave,
+    no_leader,
+)
 from kapelle.worker.errors import ShareGroupsMissing, TransportUnavailable
-from kapelle.worker.kafka_clients import CALL_S, NO_SHARE_GROUPS, KafkaClients, meaning, translated
+from kapelle.worker.kafka_clients import CALL_S, KafkaClients, meaning, translated
 
 LEAVE_S: Final = 3.0
 TAIL_MAX: Final = 1_000
 AGAIN_S: Final = 0.1
-# What a broker says of a partition that it has not heard the leader of yet.
-LEADERLESS: Final = frozenset(
-    {
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_PARTITION,
-    }
-)
-QUIET: Final = frozenset({KafkaError._PARTITION_EOF, KafkaError._TIMED_OUT, KafkaError._TRANSPORT})
 
 Records = list[Message]
 
@@ -118,11 +116,8 @@ class GroupTaker:
             self._early += _sound([message], self._group)
 
     def close(self) -> None:
-        """In a thread: librdkafka sets no limit to how long leaving takes, but a stop must have one."""
         self._commit(list(self._next.values()))
-        leaving = threading.Thread(target=self._consumer.close, name=f"leave-{self._group}", daemon=True)
-        leaving.start()
-        leaving.join(LEAVE_S)
+        leave(self._consumer.close, self._group).join(LEAVE_S)
 
     def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._owned |= {partition.partition for partition in partitions}
@@ -159,7 +154,7 @@ class ShareTaker:
         try:
             found = list(self._consumer.poll(wait_s))
         except KafkaException as error:
-            if error.args[0].code() in NO_SHARE_GROUPS:
+            if lacks_share_groups(error.args[0]):
                 raise ShareGroupsMissing(f"it answers {error.args[0].str()}") from error
             raise meaning(error.args[0], f"read for {self._group}") from error
         return _sound(found, self._group)
@@ -182,9 +177,7 @@ class ShareTaker:
         """Nothing: a member that does not poll acquires nothing."""
 
     def close(self) -> None:
-        leaving = threading.Thread(target=self._consumer.close, name=f"leave-{self._group}", daemon=True)
-        leaving.start()
-        leaving.join(LEAVE_S)
+        leave(self._consumer.close, self._group).join(LEAVE_S)
 
 
 def _low_and_high(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
@@ -196,9 +189,9 @@ def _low_and_high(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
             if found is not None and min(found) >= 0:
                 return found
             # None, or an error value of librdkafka where an offset is expected: nobody has answered.
-            raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+            raise no_leader()
         except KafkaException as error:
-            if error.args[0].code() not in LEADERLESS or time.monotonic() > until_s:
+            if not has_no_leader(error.args[0]) or time.monotonic() > until_s:
                 raise
             time.sleep(AGAIN_S)
 
@@ -230,9 +223,9 @@ class TopicTail:
             error = message.error()
             if error is None:
                 found.append(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
+            elif is_end(error):
                 open_.discard(_place(message).partition)
-            elif error.code() not in QUIET:
+            elif not is_silent(error):
                 raise meaning(error, "read the cancellations")
         return found
 
@@ -252,7 +245,7 @@ def _sound(messages: Sequence[Message], what: str) -> Records:
         error = message.error()
         if error is None:
             found.append(message)
-        elif error.code() not in QUIET and (error.fatal() or not error.retriable()):
+        elif not is_repaired_by_client(error):
             raise meaning(error, f"read for {what}")
     return found
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from kapelle.sources.group import GroupReader
+from kapelle.relay.group import GroupReader
 from kapelle.topology.journal.journal import Entry
 from kapelle.topology.journal.kafka import KafkaFollower
 from kapelle.topology.kafka.config import KafkaSettings

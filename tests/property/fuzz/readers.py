@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kapelle.lineage.events import Telling
 from kapelle.processors.routes import CANCELLATIONS, TASKS
-from kapelle.sources.passing import told
+from kapelle.relay.passing import told
 from kapelle.topology.journal import EmbeddedJournal, Entry
 from kapelle.topology.replay.errors import ApplyFailedAgain
 from kapelle.topology.replay.history import StoredHistory

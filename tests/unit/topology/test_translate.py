@@ -3,8 +3,9 @@
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from kapelle.broker.meanings import FENCED, REFUSED
 from kapelle.topology.errors import BrokerRefused, CycleAborted, ProducerLost
-from kapelle.topology.kafka.translate import FENCED, REFUSED, commit_meaning, meaning, translated
+from kapelle.topology.kafka.translate import commit_meaning, meaning, translated
 
 Meaning = type[BrokerRefused] | type[CycleAborted] | type[ProducerLost]
 

@@ -29,7 +29,7 @@
     ├── UnexpectedType             a record of a type that its stream does not carry
     └── UnfitRecord                a record whose key or numbers are not what its stream carries
 
-Broker errors become one of the two runtime meanings in `kafka/translate.py`, and nowhere else.
+Broker errors become one of these in `kafka/translate.py`, and nowhere else; `kapelle.broker` reads their codes.
 """
 
 from collections.abc import Sequence

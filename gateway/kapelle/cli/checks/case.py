@@ -15,14 +15,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, bu
     ResourceType,
 )
 
+from kapelle.broker import is_away, is_refused, is_timeout, seeks_coordinator
 from kapelle.cli.acls import Role
-from kapelle.cli.failures import AWAY, kafka_error
+from kapelle.cli.failures import kafka_error
 from kapelle.cli.options import Target
 from kapelle.topology.build import Topology
 from kapelle.topology.errors import BadSetting, TopologyError, Unanswered
-from kapelle.topology.kafka.answers import COORDINATOR_COMING
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.translate import REFUSED, made
+from kapelle.topology.kafka.translate import made
 
 FREE_MB: Final = 1_024
 SLICE_S: Final = 0.1
@@ -134,7 +134,7 @@ def looked_at(name: str, check: Check, case: Case) -> Iterator[Finding]:
             return
         if said is None or isinstance(error, BadSetting):
             raise
-        advice = "Ask again as somebody who may, or trust that it is right" if said.code() in REFUSED else "Try again"
+        advice = "Ask again as somebody who may, or trust that it is right" if is_refused(said) else "Try again"
         yield Finding(name, Verdict.WARNING, f"could not be looked at: {_told(said)}", advice)
 
 
@@ -146,10 +146,10 @@ def _found(check: Check, case: Case) -> list[Finding]:
             found = list(check(case))
         except (KafkaException, TopologyError) as error:
             said = kafka_error(error)
-            if said is not None and said.code() in COORDINATOR_COMING and time.monotonic() < until_s:
+            if said is not None and seeks_coordinator(said) and time.monotonic() < until_s:
                 time.sleep(SLICE_S)
                 continue
-            if said is None or said.code() not in AWAY or not case.is_patient:
+            if said is None or not is_away(said) or not case.is_patient:
                 raise
             case.is_patient, is_again = False, True
         else:
@@ -160,7 +160,7 @@ def _found(check: Check, case: Case) -> list[Finding]:
 def _is_late(future: Any) -> bool:
     failure = future.exception()
     said = None if failure is None else kafka_error(failure)
-    return said is not None and said.code() == KafkaError._TIMED_OUT
+    return said is not None and is_timeout(said)
 
 
 def _told(said: KafkaError) -> str:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
+from confluent_kafka import KafkaException, Producer, TopicCollection
 
+from kapelle.broker import is_missing, is_refused
 from kapelle.cli.acls import Acl, Role, acls
 from kapelle.cli.checks.case import Case, Finding, Verdict
-from kapelle.topology.kafka.translate import REFUSED, made
+from kapelle.topology.kafka.translate import made
 
 NAME = "doctor"  # of the instance whose transaction is tried
 
@@ -64,10 +65,9 @@ def _operations(future: Any) -> set[str] | None:
     try:
         return {operation.name for operation in future.result().authorized_operations or ()}
     except KafkaException as error:
-        code = error.args[0].code()
-        if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        if is_missing(error.args[0]):
             return None
-        if code in REFUSED:
+        if is_refused(error.args[0]):
             return set()
         raise
 
@@ -83,7 +83,7 @@ def tried(case: Case) -> Iterator[Finding]:
     except KafkaException as error:
         said = error.args[0]
         advice = "See to the settings and topics of transactions above: transaction.state.log.*, and the coordinator"
-        if said.code() in REFUSED:
+        if is_refused(said):
             needed = [a for a in acls(case.topology) if (a.role, a.resource) == (case.role, "TRANSACTIONAL_ID")]
             advice = f"{needed[0].command(case.settings.bootstrap_servers)}; or see transaction.max.timeout.ms above"
         yield Finding("transactions", Verdict.WRONG, f"none can be begun: {said.str()}", advice)

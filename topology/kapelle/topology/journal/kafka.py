@@ -17,6 +17,7 @@ from typing import Any, Final, overload
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from kapelle.broker import is_end, is_final, is_out_of_range, is_refused
 from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec
 from kapelle.schemas.contract import Contract
@@ -32,7 +33,7 @@ from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.offsets import Offsets
 from kapelle.topology.kafka.schemas import SchemaTopic
 from kapelle.topology.kafka.topics import Topics
-from kapelle.topology.kafka.translate import REFUSED, made
+from kapelle.topology.kafka.translate import made
 from kapelle.topology.log import Place
 
 _log = logging.getLogger("kapelle.journal")
@@ -126,8 +127,8 @@ class KafkaJournal:
                 return self._asked_ends(stream)
             except (KafkaException, Unanswered) as error:
                 # A partition without a leader has one in a moment; what takes longer is no longer a moment.
-                is_refused = isinstance(error, KafkaException) and error.args[0].code() in REFUSED
-                if is_refused or time.monotonic() > until:
+                is_final = isinstance(error, KafkaException) and is_refused(error.args[0])
+                if is_final or time.monotonic() > until:
                     raise JournalUnavailable(f"tell where {stream.name} ends", error) from error
             time.sleep(RETRY_S)
             # After an election a client may go on asking by the leader's old epoch: a new one does not.
@@ -237,12 +238,12 @@ class KafkaFollower:
 
     def _event(self, message: Message, error: KafkaError) -> None:
         """An end tells how far the markers of transactions reach. What is left librdkafka mends by itself."""
-        if error.code() == KafkaError._PARTITION_EOF:
+        if is_end(error):
             offsets, partition = self._next[message.topic() or ""], message.partition() or 0
             offsets[partition] = max(message.offset() or 0, offsets[partition])
-        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+        elif is_out_of_range(error):
             self._lost(Place(message.topic() or "", message.partition() or 0))
-        elif error.code() in REFUSED or error.fatal():
+        elif is_final(error):
             raise BrokerRefused(f"The broker refused to read {message.topic()}: {error.str()}")
 
     def _lost(self, place: Place) -> None:

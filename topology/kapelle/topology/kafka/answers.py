@@ -23,21 +23,13 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata  # type: ignore[attr-defined] # exported, but not by name
 
+from kapelle.broker import is_missing, seeks_coordinator
 from kapelle.topology.errors import BrokerRefused, Unanswered
 from kapelle.topology.kafka.translate import meaning
 from kapelle.topology.log import Place
 
 Spot = tuple[str, int]  # a topic and the number of a partition, as a `Place` is
 
-MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION})
-# The brokers are choosing the coordinator of a group. A new cluster does so when it is first asked about a group.
-COORDINATOR_COMING = frozenset(
-    {
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.NOT_COORDINATOR,
-    }
-)
 RETRY_S = 0.05
 NO_ID = frozenset({"", "None", "AAAAAAAAAAAAAAAAAAAAAA"})  # what stands for the id of a topic that has none
 
@@ -119,7 +111,7 @@ def _committed(consumer: Consumer, places: Sequence[Spot], timeout_s: float) -> 
         try:
             return consumer.committed([TopicPartition(*place) for place in places], left_s)
         except KafkaException as error:
-            if error.args[0].code() not in COORDINATOR_COMING or time.monotonic() >= until_s:
+            if not seeks_coordinator(error.args[0]) or time.monotonic() >= until_s:
                 raise
         time.sleep(RETRY_S)
 
@@ -152,7 +144,7 @@ def topic_id(name: str, described: Any) -> str:
 
 def is_there(topic: TopicMetadata) -> bool:
     """Whether a topic is there. An error other than that it is missing says nothing about it."""
-    if topic.error is not None and topic.error.code() in MISSING:
+    if topic.error is not None and is_missing(topic.error):
         return False
     no_error(topic.topic, topic.error, "its partitions")
     return bool(topic.partitions)

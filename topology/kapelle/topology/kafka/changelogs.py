@@ -3,11 +3,12 @@
 import time
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
+from kapelle.broker import is_end, is_final
 from kapelle.topology.errors import BrokerRefused, CycleAborted
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.translate import REFUSED, translated
+from kapelle.topology.kafka.translate import translated
 from kapelle.topology.log import Place, Row
 
 PREFETCH_KB = 64 * 1024
@@ -50,9 +51,9 @@ class ChangelogReader:
             if error is None:
                 found.setdefault(place, []).append(Row(offset, message.key(), message.value()))  # type: ignore[arg-type]
                 reached[place] = offset + 1
-            elif error.code() == KafkaError._PARTITION_EOF:
+            elif is_end(error):
                 reached[place] = offset
-            elif error.code() in REFUSED or error.fatal():
+            elif is_final(error):
                 raise BrokerRefused(f"can't read the changelog {place}: {error.str()}")
         return found, reached
 

@@ -18,7 +18,7 @@ from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.inputs import InputWatch, forgotten, losses_of
 from kapelle.topology.kafka.notes import Note, refuse_another
 from kapelle.topology.kafka.offsets import Offsets
-from kapelle.topology.kafka.reader import GroupReader
+from kapelle.topology.kafka.reader import ProcessorReader
 from kapelle.topology.kafka.schemas import Records, SchemaTopic
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.transactions import Transactor
@@ -42,7 +42,7 @@ class KafkaLog:
         self._topology = topology
         self._settings = settings
         self._hosted = tuple(hosted)
-        self._readers: dict[str, GroupReader] = {}
+        self._readers: dict[str, ProcessorReader] = {}
         self._changelogs = ChangelogReader(settings, f"{topology.prefix}.restore")
         name = f"{topology.prefix}.{instance}"
         self._transactor = Transactor(settings, name, on_statistics=self._on_statistics)
@@ -71,7 +71,7 @@ class KafkaLog:
         self._transactor.renew()
         for name in self._hosted:
             topics = [self._topology.topic(s) for s in self._topology.processors[name].inputs]
-            reader = GroupReader(
+            reader = ProcessorReader(
                 name, topics, group=self._topology.group(name), settings=self._settings, listener=listener
             )
             self._readers[name] = reader
@@ -97,7 +97,7 @@ class KafkaLog:
             self._transactor.serve()
         return taken
 
-    def _wait(self, readers: list[GroupReader], taken: Taken, until: float) -> None:
+    def _wait(self, readers: list[ProcessorReader], taken: Taken, until: float) -> None:
         """Wait until one of the consumers has something. One can be waited for; several are asked in turn."""
         left = until - time.monotonic()
         if len(readers) == 1:

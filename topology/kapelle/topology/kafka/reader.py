@@ -12,18 +12,19 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from kapelle.broker import is_end, is_final, is_missing, is_not_yet_fetched, is_out_of_range, leave
 from kapelle.topology.collector import at_rest
 from kapelle.topology.errors import BrokerRefused, CycleAborted
-from kapelle.topology.kafka.answers import MISSING, committed_positions
+from kapelle.topology.kafka.answers import committed_positions
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.translate import REFUSED, made, translated
+from kapelle.topology.kafka.translate import made, translated
 from kapelle.topology.log import Listener, Place, Record, Run, Taken
 
 SEEK_TRIES_MAX = 100
 SEEK_WAIT_S = 0.02
 
 
-class GroupReader:
+class ProcessorReader:
     """Reads all inputs of one processor."""
 
     def __init__(
@@ -74,14 +75,12 @@ class GroupReader:
             return committed_positions(self.consumer, places, timeout_s)
 
     def close(self) -> threading.Thread:
-        """Leave the group, in a thread: librdkafka sets no limit to how long that takes, but a stop must have one.
+        """Leave the group, in a thread that the caller joins.
 
         The member is told nothing more: it is leaving too, and gives its shards up by itself.
         """
         self._leaving = True
-        leaving = threading.Thread(target=self.consumer.close, name=f"leave-{self.processor}", daemon=True)
-        leaving.start()
-        return leaving
+        return leave(self.consumer.close, self.processor)
 
     def _add(self, taken: Taken, messages: Iterable[Any]) -> None:
         """Add messages as runs: they come partition by partition, mostly."""
@@ -98,15 +97,14 @@ class GroupReader:
             records.append(Record(message.offset(), message.key(), message.value(), message.headers()))
 
     def _add_event(self, taken: Taken, message: Message, error: KafkaError) -> None:
-        code = error.code()
-        if code == KafkaError._PARTITION_EOF:
+        if is_end(error):
             place = Place(message.topic(), message.partition())  # type: ignore[arg-type] # an end has a place
             taken.ends.append((self.processor, place, message.offset()))  # type: ignore[arg-type]
-        elif code in REFUSED or error.fatal():
+        elif is_final(error):
             raise BrokerRefused(f"{self.processor} can't read {message.topic()}: {error.str()}")
-        elif code == KafkaError._AUTO_OFFSET_RESET:
+        elif is_out_of_range(error):
             self._out_of_range(Place(message.topic(), message.partition()), error)  # type: ignore[arg-type] # as above
-        elif code in MISSING:
+        elif is_missing(error):
             raise CycleAborted(f"{message.topic()} is not there: {error.str()}")
         # Everything else librdkafka mends by itself: lost connections, moved leaders, expired sessions.
 
@@ -164,7 +162,7 @@ class GroupReader:
             try:
                 self.consumer.seek(position)
             except KafkaException as error:
-                if error.args[0].code() not in (KafkaError._STATE, KafkaError._TIMED_OUT):
+                if not is_not_yet_fetched(error.args[0]):
                     raise CycleAborted(f"seek {position}: {error}") from error
                 time.sleep(SEEK_WAIT_S)
             else:

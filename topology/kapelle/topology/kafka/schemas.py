@@ -6,8 +6,9 @@ restart: a fingerprint that it does not know stands in the topic before the firs
 
 import time
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from kapelle.broker import is_end
 from kapelle.schemas import Catalog
 from kapelle.schemas.schema_topic import to_records
 from kapelle.topology.errors import CycleAborted
@@ -52,7 +53,7 @@ class SchemaTopic:
                     error = message.error()
                     if error is None:
                         found.append((message.key() or b"", message.value()))
-                    elif error.code() == KafkaError._PARTITION_EOF:
+                    elif is_end(error):
                         return found
             raise CycleAborted(f"{self._topic} could not be read in time")
         except KafkaException as error:

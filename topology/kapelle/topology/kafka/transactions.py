@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
+from kapelle.broker import is_fenced
 from kapelle.topology.errors import BrokerRefused, CycleAborted, InstanceFencedAgain, ProducerLost, Unanswered
 from kapelle.topology.kafka.answers import real_offset
 from kapelle.topology.kafka.bounded import BoundedCalls
@@ -176,7 +177,7 @@ def _was_fenced(producer: Producer) -> bool:
     try:
         producer.begin_transaction()
     except KafkaException as error:
-        return bool(error.args[0].code() == KafkaError._FENCED)
+        return is_fenced(error.args[0])
     return False
 
 

@@ -1,4 +1,4 @@
-"""The one place where broker errors get their meaning: what must the runtime do now?
+"""What a broker error means for the runtime: what must it do now?
 
     CycleAborted     abort, rewind, go on       the transaction is ours to abort, or there was none
     ProducerLost     a new producer             fenced, fatal, or a commit whose outcome nobody can tell
@@ -6,7 +6,7 @@
 
 The rule for commits is stricter than librdkafka's: a commit that timed out may be answered later, and with the
 transaction protocol that librdkafka speaks a second commit could then meet the next transaction. So an unanswered
-commit is never repeated; a new producer settles what became of it.
+commit is never repeated; a new producer settles what became of it. Which code is of which kind, `kapelle.broker` says.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,38 +15,18 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
+from kapelle.broker import is_producer_lost, is_refused
 from kapelle.topology.errors import BadSetting, BrokerRefused, CycleAborted, ProducerLost, TopologyError
 
 T = TypeVar("T")
-
-REFUSED = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.UNSUPPORTED_SASL_MECHANISM,
-        KafkaError.UNSUPPORTED_VERSION,
-        KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
-        KafkaError.INVALID_TRANSACTION_TIMEOUT,
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError._AUTHENTICATION,
-        KafkaError._UNSUPPORTED_FEATURE,
-        KafkaError._SSL,
-    }
-)
-FENCED = frozenset(
-    {KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError._FATAL}
-)
 
 
 def meaning(error: KafkaError, doing: str) -> TopologyError:
     """What an error while producing, sending offsets, aborting or reading means for the runtime."""
     text = f"{doing}: {error.name()}: {error.str()}"
-    if error.code() in REFUSED:
+    if is_refused(error):
         return BrokerRefused(f"The broker refused to {text}")
-    if error.fatal() or error.code() in FENCED:
+    if is_producer_lost(error):
         return ProducerLost(text)
     return CycleAborted(text)
 

@@ -6,17 +6,17 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from kapelle.broker import is_end, is_final, is_missing
 from kapelle.schemas import Framing
 from kapelle.topology.build import Topology
 from kapelle.topology.collector import at_rest
 from kapelle.topology.embedded.partitions import LogRecord
 from kapelle.topology.errors import BrokerRefused, CycleAborted
-from kapelle.topology.kafka.answers import MISSING
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.offsets import Offsets, asked_until
 from kapelle.topology.kafka.schemas import SchemaTopic
 from kapelle.topology.kafka.topics import Topics
-from kapelle.topology.kafka.translate import REFUSED, made, translated
+from kapelle.topology.kafka.translate import made, translated
 from kapelle.topology.log import Place
 from kapelle.topology.replay.errors import HistoryIncomplete
 from kapelle.topology.replay.history import Records
@@ -100,11 +100,11 @@ class CommittedReader:
 
     def _event(self, message: Message, error: KafkaError) -> None:
         """An end tells how far the markers of transactions reach. What is left librdkafka mends by itself."""
-        if error.code() == KafkaError._PARTITION_EOF:
+        if is_end(error):
             self.position = max(self.position, message.offset() or 0)
-        elif error.code() in REFUSED or error.fatal():
+        elif is_final(error):
             raise BrokerRefused(f"The broker refused to read {self._place}: {error.str()}")
-        elif error.code() in MISSING:
+        elif is_missing(error):
             raise CycleAborted(f"{self._place} is not there: {error.str()}")
 
 

@@ -39,6 +39,22 @@ class Patience:
                 continue  # either ours or its own, and then it is done
         return answer.result()
 
+    def delivered(
+        self, deliver: Callable[[], object], away: type[Exception], wait: Callable[[Exception], object]
+    ) -> bool:
+        """Deliver until somebody has taken it, with a wait after each `away`. False: told to stop before it was."""
+        while True:
+            try:
+                self.wait(apart(deliver))
+            except Unanswered:
+                return False
+            except away as error:
+                if self._stopped():
+                    return False
+                wait(error)
+            else:
+                return True
+
     def _is_over(self) -> bool:
         if self._until_s is None and self._stopped():
             self._until_s = time.monotonic() + self._grace_s

@@ -1,19 +1,19 @@
 """One member of a consumer group that reads at least once: whoever reads commits when what came of it is safe."""
 
 import logging
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
+from kapelle.broker import is_end, is_final, is_missing, is_refused, leave
 from kapelle.topology.errors import BrokerRefused, CycleAborted, ProducerLost
-from kapelle.topology.kafka.answers import MISSING, committed_positions
+from kapelle.topology.kafka.answers import committed_positions
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.inputs import losses_of
 from kapelle.topology.kafka.offsets import Offsets, committed
-from kapelle.topology.kafka.translate import REFUSED, made, translated
+from kapelle.topology.kafka.translate import made, translated
 from kapelle.topology.log import Place
 
 BATCH: Final = 500
@@ -88,7 +88,7 @@ class GroupReader:
                 asynchronous=False,
             )
         except KafkaException as error:
-            if error.args[0].code() in REFUSED:
+            if is_refused(error.args[0]):
                 raise BrokerRefused(f"Expected to commit for {self._group}, but {error.args[0].str()}") from error
             # Whoever has the partitions now reads the batch again, and what comes of it is the same.
             self._log.warning("offsets were not committed", extra={"fields": {"reason": error.args[0].str()}})
@@ -113,13 +113,8 @@ class GroupReader:
         self._consumer.resume(self._consumer.assignment())
 
     def close(self) -> None:
-        """Leave the group, in a thread: librdkafka sets no limit to how long that takes, but a stop must have one.
-
-        While a group waits for members that died, the broker answers nobody who is joining it, not even who leaves.
-        """
-        leaving = threading.Thread(target=self._consumer.close, name=f"leave-{self._group}", daemon=True)
-        leaving.start()
-        leaving.join(LEAVE_S)
+        """Leave the group, within a limit."""
+        leave(self._consumer.close, self._group).join(LEAVE_S)
 
     def _tell_losses(self, places: Sequence[Place]) -> None:
         """Say which records were deleted before this group read them. It goes on behind them."""
@@ -157,12 +152,12 @@ class GroupReader:
         error, topic = message.error(), message.topic() or ""
         if error is None:
             return topic in self._topics  # what came before its topic was taken out is left uncommitted
-        if error.code() in MISSING:
+        if is_missing(error):
             if topic not in self._missing:
                 self._log.warning("a topic is not there yet", extra={"fields": {"topic": topic}})
             self._missing.add(topic)
-        elif error.code() in REFUSED or error.fatal():
+        elif is_final(error):
             raise BrokerRefused(f"Expected to read {topic or f'the topics of {self._group}'}, but {error.str()}")
-        elif error.code() != KafkaError._PARTITION_EOF:
+        elif not is_end(error):
             self._log.warning("librdkafka tells of a problem", extra={"fields": {"reason": error.str()}})
         return False

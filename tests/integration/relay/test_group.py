@@ -13,7 +13,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from kapelle.sources.group import GroupReader
+from kapelle.relay.group import GroupReader
 from kapelle.topology.kafka.config import KafkaSettings
 from tests.support.broker import Broker
 from tests.support.jars import REPOSITORY
@@ -33,7 +33,7 @@ def made_topic(broker: Broker) -> str:
 @contextmanager
 def member(broker: Broker, group: str, topic: str) -> Iterator[subprocess.Popen[str]]:
     """A process that has joined the group."""
-    command = [sys.executable, "-m", "tests.integration.sources.test_group", broker.bootstrap_servers, group, topic]
+    command = [sys.executable, "-m", "tests.integration.relay.test_group", broker.bootstrap_servers, group, topic]
     with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None, "it was asked for as a pipe"
         assert process.stdout.readline() == "joined\n"

@@ -1,13 +1,15 @@
 """What relays need of a journal: publishing, with an answer for each record, and a failure that is an answer too."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from kapelle.processors.streams import Stream
+from kapelle.relay.patience import Patience, Unanswered
 from kapelle.schemas.contract import Contract
-from kapelle.sources.patience import Patience, Unanswered
 from kapelle.topology.journal import JournalUnavailable, Position
+
+T = TypeVar("T")
 
 Sent = Future[Position]
 
@@ -37,3 +39,11 @@ def failure(answer: Sent, patience: Patience, *failures: type[Exception]) -> Exc
     except Unanswered as error:
         return JournalUnavailable("keep a record", error)
     return None
+
+
+def not_acknowledged(
+    answers: Iterable[tuple[T, Sent]], patience: Patience, *failures: type[Exception]
+) -> list[tuple[T, Exception]]:
+    """Wait for all answers: what failed, and why, in the order of the answers."""
+    found = [(one, failure(answer, patience, *failures)) for one, answer in answers]
+    return [(one, reason) for one, reason in found if reason is not None]

@@ -14,9 +14,10 @@ from typing import NamedTuple
 from confluent_kafka import Message
 
 from kapelle.processors.streams import Stream
+from kapelle.relay.group import WAIT_S, GroupReader
+from kapelle.relay.records import key_of
 from kapelle.schemas import Codec
 from kapelle.schemas.headers import trace_of
-from kapelle.sources.group import WAIT_S, GroupReader
 from kapelle.topology.build import Topology
 from kapelle.topology.journal import Entry
 from kapelle.topology.journal.reading import Decoder, Raw
@@ -74,9 +75,5 @@ class HistoryReader:
         return [Recorded(self._entry(message), message) for message in self.group.take(wait_s=wait_s)]
 
     def _entry(self, message: Message) -> Entry:
-        raw = Raw(message.offset() or 0, _bytes(message.key()), message.value(), message.timestamp()[1])
+        raw = Raw(message.offset() or 0, key_of(message), message.value(), message.timestamp()[1])
         return self._decoder.entry(self._streams[message.topic() or ""], message.partition() or 0, raw)
-
-
-def _bytes(key: str | bytes | None) -> bytes | None:
-    return key.encode() if isinstance(key, str) else key

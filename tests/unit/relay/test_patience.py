@@ -5,10 +5,11 @@ from concurrent.futures import Future
 
 import pytest
 
+from kapelle.relay.patience import Patience, Unanswered, apart
+from kapelle.relay.publishing import Sent, failure, not_acknowledged
 from kapelle.schemas.contracts import AnnounceSignal
-from kapelle.sources.patience import Patience, Unanswered, apart
-from kapelle.sources.publishing import Sent, failure
-from kapelle.topology.journal import JournalUnavailable
+from kapelle.topology.journal import JournalUnavailable, Position
+from kapelle.topology.log import Place
 
 ENOUGH_S = 30.0
 
@@ -76,3 +77,56 @@ def test_a_record_that_was_not_answered_counts_as_not_kept() -> None:
     found = failure(Sent(), Patience(lambda: True, grace_s=0), ValueError)
 
     assert isinstance(found, JournalUnavailable)
+
+
+class Away(Exception):
+    """Whoever is to take something does not answer now."""
+
+
+def test_what_is_not_taken_is_delivered_again_after_a_wait() -> None:
+    offers, waits = [], list[Exception]()
+
+    def deliver() -> None:
+        offers.append(1)
+        if len(offers) < 3:
+            raise Away
+
+    assert Patience().delivered(deliver, Away, waits.append)
+    assert (len(offers), len(waits)) == (3, 2)
+
+
+def test_nothing_is_delivered_again_once_we_are_told_to_stop() -> None:
+    waits = list[Exception]()
+
+    def deliver() -> None:
+        raise Away
+
+    assert not Patience(lambda: True, grace_s=ENOUGH_S).delivered(deliver, Away, waits.append)
+    assert waits == []
+
+
+def test_an_error_that_is_not_about_being_away_is_raised() -> None:
+    def deliver() -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        Patience().delivered(deliver, Away, lambda _: None)
+
+
+def test_a_delivery_that_hangs_is_given_up_when_we_are_told_to_stop() -> None:
+    release = threading.Event()
+    try:
+        assert not Patience(lambda: True, grace_s=0.0).delivered(release.wait, Away, lambda _: None)
+    finally:
+        release.set()
+
+
+def test_of_several_records_those_that_failed_are_told_with_their_reasons() -> None:
+    taken: Sent = Future()
+    taken.set_result(Position(Place("topic", 0), 7))
+    lost: Sent = Future()
+    lost.set_exception(JournalUnavailable("keep a record", "it is away"))
+
+    failed = not_acknowledged([("a", taken), ("b", lost)], Patience(), JournalUnavailable)
+
+    assert [(name, type(reason)) for name, reason in failed] == [("b", JournalUnavailable)]

@@ -1,0 +1,97 @@
+"""What relays count, and how counts are exposed and logged. No relay is imported here: some of them need extras."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kapelle.topology.exposition import Metric, exposition, total
+
+LOG_S: Final = 30.0
+
+SOURCES: Final = {
+    "read": total("sources_read", "Records of the topics of sources that were read."),
+    "announced": total("sources_announced", "Signals that were announced for them."),
+    "filtered": total("sources_filtered", "Times that a filter kept a record out."),
+    "set_aside": total("sources_set_aside", "Times that a source could make no signal of a record: dead letters."),
+    "waits": total("sources_waits", "Times that Kafka or a registry had to be waited for."),
+    "reloads": total("sources_reloads", "Times that the file of sources has changed."),
+}
+OUTBOX: Final = {
+    "published": total("outbox_published", "Rows of the outbox that were published as signals."),
+    "refused": total("outbox_refused", "Rows of the outbox that make no signal."),
+    "waits": total("outbox_waits", "Times that Kafka or the database had to be waited for."),
+}
+OPENLINEAGE: Final = {
+    "read": total("openlineage_read", "Events of the history that were read."),
+    "emitted": total("openlineage_emitted", "Events of OpenLineage that Kafka has acknowledged."),
+    "unreadable": total("openlineage_unreadable", "Events of the history that could not be read, and were passed by."),
+    "waits": total("openlineage_waits", "Times that Kafka had to be waited for."),
+}
+TRACES: Final = {
+    "read": total("traces_read", "Events of the history that were read and told of."),
+    "remembered": total("traces_remembered", "Events that were read again, for what had begun and not ended."),
+    "exported": total("traces_exported", "Spans that the collector has taken."),
+    "unreadable": total("traces_unreadable", "Events of the history that could not be read, and were passed by."),
+    "waits": total("traces_waits", "Times that the collector had to be waited for."),
+}
+SINK: Final = "sink"  # each sink counts for itself, under this label
+SINKS: Final = {
+    "read": total("sinks_read", "Records of public topics that were read for a sink."),
+    "delivered": total("sinks_delivered", "Events that the sink has taken."),
+    "filtered": total("sinks_filtered", "Events that the filter kept out."),
+    "failed": total("sinks_failed", "Times that the sink did not take an event, and it was to be offered again."),
+    "set_aside": total("sinks_set_aside", "Events that the sink will never take: dead letters."),
+    "restarts": total("sinks_restarts", "Times that reading for the sink was begun anew after an error."),
+}
+
+
+class Waits(msgspec.Struct):
+    """The count that most relays have. Each adds its own."""
+
+    waits: int = 0
+
+
+class Tally:
+    """The counts of one relay: exposed to Prometheus, and logged now and then under one message."""
+
+    def __init__(
+        self,
+        counts: Waits,
+        metrics: Mapping[str, Metric],
+        log: logging.Logger,
+        message: str,
+        *,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._counts = counts
+        self._metrics = metrics  # its names are those of the counts, in the order to show them
+        self._log = log
+        self._message = message
+        self._now_s = now_s
+        self._logged_s = now_s()
+
+    def exposition(self, consumers: Mapping[str, Mapping[str, Any]] | None = None) -> str:
+        """All counts, as Prometheus reads them, with the statistics of the consumers."""
+        return exposition(self._counted(), consumers=consumers, metrics=self._metrics)
+
+    def waits_for(self, reason: Exception) -> None:
+        """Count and log that the relay waits, because of this."""
+        self._counts.waits += 1
+        self._log.warning("waiting", extra={"fields": {"reason": reason}})
+
+    def log_now_and_then(self) -> None:
+        """Log the counts if that was not done for a while."""
+        if self._now_s() - self._logged_s >= LOG_S:
+            self.log()
+
+    def log(self) -> None:
+        """Log the counts."""
+        self._logged_s = self._now_s()
+        self._log.info(self._message, extra={"fields": self._counted()})
+
+    def _counted(self) -> dict[str, int]:
+        counts = msgspec.structs.asdict(self._counts)
+        return {name: counts[name] for name in self._metrics}

@@ -1,0 +1,1 @@
+"""The kit of relays, on a real broker."""

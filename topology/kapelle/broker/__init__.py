@@ -1,0 +1,45 @@
+"""What all clients of a broker share: what errors of librdkafka mean, and how to leave a group within a limit."""
+
+from kapelle.broker.leaving import leave
+from kapelle.broker.meanings import (
+    has_no_leader,
+    is_away,
+    is_bad_setting,
+    is_end,
+    is_fenced,
+    is_final,
+    is_missing,
+    is_not_yet_fetched,
+    is_out_of_range,
+    is_producer_lost,
+    is_refused,
+    is_repaired_by_client,
+    is_silent,
+    is_timeout,
+    lacks_share_groups,
+    no_leader,
+    says_all_are_down,
+    seeks_coordinator,
+)
+
+__all__ = [
+    "has_no_leader",
+    "is_away",
+    "is_bad_setting",
+    "is_end",
+    "is_fenced",
+    "is_final",
+    "is_missing",
+    "is_not_yet_fetched",
+    "is_out_of_range",
+    "is_producer_lost",
+    "is_refused",
+    "is_repaired_by_client",
+    "is_silent",
+    "is_timeout",
+    "lacks_share_groups",
+    "leave",
+    "no_leader",
+    "says_all_are_down",
+    "seeks_coordinator",
+]
