@@ -31,6 +31,7 @@ from openlineage.client.facet_v2 import (
     tags_run,
 )
 
+from kapelle.processors.initiators import initiator_of
 from kapelle.processors.routes import ids_of
 from kapelle.processors.runs.states import COMPLETE, FAILED
 from kapelle.schemas import contracts as c
@@ -206,13 +207,6 @@ TOLD: Final[Mapping[type[Any], Callable[[Telling, Entry, Any], Iterator[RunEvent
 }
 
 
-class _Initiator(msgspec.Struct):
-    """What started an instance, as far as signals go. Whoever starts one may say of themselves what they like."""
-
-    type: str = ""
-    signal_id_map: dict[str, int] = {}
-
-
 class _Source(msgspec.Struct):
     """The step that announced a signal, if one did."""
 
@@ -225,11 +219,8 @@ class _Source(msgspec.Struct):
 
 
 def _started_by(initiator: str) -> tuple[Signal, ...]:
-    try:
-        found = msgspec.json.decode(initiator, type=_Initiator)
-    except msgspec.MsgspecError:
-        return ()
-    return tuple(sorted(found.signal_id_map.items())) if found.type.upper() == "SIGNAL" else ()
+    found = initiator_of(initiator)
+    return tuple(sorted(found.signal_id_map.items())) if found.kind == "SIGNAL" else ()
 
 
 def _publisher(source: str) -> Attempt | None:

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from kapelle.processors.runs.causes import Cause, initiator_of
+from kapelle.processors.initiators import initiator_of
+from kapelle.processors.runs.causes import Cause
 from kapelle.tracing.ids import Ids, Trace
 from kapelle.tracing.spans import Attributes
 

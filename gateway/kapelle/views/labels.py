@@ -7,13 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
+from kapelle.processors.initiators import initiator_of
+
 TEXTS_CACHED: Final = 4_096
 VALUE_CHARS_MAX: Final = 200  # nobody looks for more, and what is longer is no label
 PARAMS_MAX: Final = 64
-
-
-class _Initiator(msgspec.Struct):
-    type: str = ""
 
 
 class _Tagged(msgspec.Struct):
@@ -48,12 +46,8 @@ def declared_tags(text: str) -> tuple[str, ...]:
     return tuple(_names(msgspec.json.decode(text, type=_Tagged).tags or ()))
 
 
-@lru_cache(TEXTS_CACHED)
 def _initiated(text: str) -> tuple[str, ...]:
-    try:
-        kind = msgspec.json.decode(text, type=_Initiator).type
-    except msgspec.MsgspecError:
-        return ()  # it was written by whoever started the instance
+    kind = initiator_of(text).kind
     return (initiator_label(kind),) if kind else ()
 
 

@@ -3659,10 +3659,11 @@ class RunStarted(Contract, frozen=True, gc=True):
         r's iteration ends."},'
         r'{"name":"again","type":{"type":"array","items":"string"},"default":[],"doc":"The loops that a step which does'
         r' not run again has decided to repeat."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A run of an instance has beg'
-        r'un."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+        r'{"name":"author","type":"string","default":"","doc":"Who asked for the run, by a start or a restart."}],"doc"'
+        r':"A run of an instance has begun."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x3BBAE61EF8C2C88F
+    FINGERPRINT: ClassVar[int] = 0x65E83503188660B5
 
     workflow_id: str
     instance_id: int
@@ -3694,6 +3695,8 @@ class RunStarted(Contract, frozen=True, gc=True):
     pending: dict[str, int] = msgspec.field(default_factory=dict)
     # The loops that a step which does not run again has decided to repeat.
     again: tuple[str, ...] = ()
+    # Who asked for the run, by a start or a restart.
+    author: str = ""
 
     def to_avro(self, head: bytes = b"") -> bytes:
         workflow_id_ = self.workflow_id.encode()
@@ -3705,6 +3708,7 @@ class RunStarted(Contract, frozen=True, gc=True):
         step_run_params_ = self.step_run_params.encode()
         run_properties_ = self.run_properties.encode()
         correlation_id_ = self.correlation_id.encode()
+        author_ = self.author.encode()
         return b"".join(
             (
                 head,
@@ -3739,6 +3743,8 @@ class RunStarted(Contract, frozen=True, gc=True):
                 wire.mapping(self.pending, wire.integer) if self.pending else b"\x00",
                 wire.array(self.again, wire.string) if self.again else b"\x00",
                 wire.moment(self.at_ms),
+                wire.SIZES[len(author_)],
+                author_,
             )
         )
 
@@ -3826,6 +3832,10 @@ class RunStarted(Contract, frozen=True, gc=True):
         else:
             again_, at = (), at + 1
         at_ms_, at = wire.moment_at(data, at)
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(
             workflow_id_,
             instance_id_,
@@ -3849,6 +3859,7 @@ class RunStarted(Contract, frozen=True, gc=True):
             iterations_,
             pending_,
             again_,
+            author_,
         )
         return value, at
 
@@ -4955,9 +4966,11 @@ class StartRun(Contract, frozen=True, gc=False):
         r'{"name":"run_properties","type":"string","default":"{}","doc":"As JSON: owner, alerting, step concurrency, ta'
         r'gs."},'
         r'{"name":"correlation_id","type":"string"},'
-        r'{"name":"restart","type":["null","string"],"default":null}],"doc":"Run an instance. Sent by `workflows`."}'
+        r'{"name":"restart","type":["null","string"],"default":null},'
+        r'{"name":"author","type":"string","default":"","doc":"Who asked for the run, by a start or a restart."}],"doc"'
+        r':"Run an instance. Sent by `workflows`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xCD0ABE28F41B6D0E
+    FINGERPRINT: ClassVar[int] = 0x9A04FE50C824B4A1
 
     workflow_id: str
     instance_id: int
@@ -4975,6 +4988,8 @@ class StartRun(Contract, frozen=True, gc=False):
     # As JSON: owner, alerting, step concurrency, tags.
     run_properties: str = "{}"
     restart: str | None = None
+    # Who asked for the run, by a start or a restart.
+    author: str = ""
 
     def to_avro(self, head: bytes = b"") -> bytes:
         workflow_id_ = self.workflow_id.encode()
@@ -4986,6 +5001,7 @@ class StartRun(Contract, frozen=True, gc=False):
         step_run_params_ = self.step_run_params.encode()
         run_properties_ = self.run_properties.encode()
         correlation_id_ = self.correlation_id.encode()
+        author_ = self.author.encode()
         return b"".join(
             (
                 head,
@@ -5011,6 +5027,8 @@ class StartRun(Contract, frozen=True, gc=False):
                 wire.SIZES[len(correlation_id_)],
                 correlation_id_,
                 b"\x00" if self.restart is None else b"\x02" + wire.string(self.restart),
+                wire.SIZES[len(author_)],
+                author_,
             )
         )
 
@@ -5068,6 +5086,10 @@ class StartRun(Contract, frozen=True, gc=False):
             restart_, at = wire.nullable_at(data, at, wire.string_at)
         else:
             restart_, at = None, at + 1
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(
             workflow_id_,
             instance_id_,
@@ -5082,6 +5104,7 @@ class StartRun(Contract, frozen=True, gc=False):
             step_run_params_,
             run_properties_,
             restart_,
+            author_,
         )
         return value, at
 

@@ -17,16 +17,19 @@ from kapelle.processors.params import (
     Definitions,
     Evaluated,
     ParamError,
+    Source,
     WorkflowScope,
     definitions_of,
     evaluate,
     merged,
+    new_budget,
 )
-from kapelle.processors.workflows.asking import Asked, Initiator, StartExtension
-from kapelle.processors.workflows.params import params_of
+from kapelle.processors.params.host import InstanceFacts, ParamsHost
+from kapelle.processors.workflows.params import NewRun, params_of
 
 NOW_MS: Final = 1_700_000_000_000
-ASKED: Final = Asked("etl", 7, 1, "ann", "bob", Initiator("TIME", {"type": "TIME", "timezone": "Asia/Tokyo"}))
+INITIATOR: Final = '{"type":"TIME","timezone":"Asia/Tokyo"}'
+FACTS: Final = InstanceFacts("etl", 7, 1, "bob", INITIATOR, '{"owner":"ann"}', None, "")
 DEFAULTS: Final = sorted(set(WORKFLOW_DEFAULTS) - {"job_template_version"})
 OWN: Final = ("a", "b", "c")
 
@@ -51,14 +54,14 @@ run_params = st.dictionaries(st.sampled_from([*OWN, "d", "RUN_DATE", "TARGET_RUN
 def in_full(text: str, at_start: Definitions) -> dict[str, Evaluated]:
     """Every parameter there is, evaluated."""
     layers = {"system defaults": WORKFLOW_DEFAULTS, "definition": parse_workflow(text).params, "run params": at_start}
-    extension = StartExtension(ASKED)
-    context = Context(SEL, now_ms=NOW_MS, seed=ASKED.name, extension=extension)
-    all_merged = merged(WORKFLOW_START, layers, started_by=ASKED.initiator.source)
-    return evaluate(all_merged, WorkflowScope("etl", extension), context)
+    host = ParamsHost(FACTS, FACTS.name)
+    context = Context(SEL, now_ms=NOW_MS, seed=FACTS.name, extension=host)
+    all_merged = merged(WORKFLOW_START, layers, started_by=Source.TIME_TRIGGER)
+    return evaluate(all_merged, WorkflowScope("etl", host), context)
 
 
 def in_part(text: str, at_start: Definitions) -> dict[str, Evaluated]:
-    return params_of(text, at_start, asked=ASKED, now_ms=NOW_MS)
+    return params_of(text, at_start, run=NewRun(FACTS, NOW_MS, new_budget()))
 
 
 def outcome(

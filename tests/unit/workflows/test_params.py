@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from kapelle.processors.params import (
@@ -14,12 +15,13 @@ from kapelle.processors.params import (
     definitions_of,
     evaluate,
     merged,
+    new_budget,
 )
-from kapelle.processors.workflows.asking import Asked, Initiator, StartExtension
-from kapelle.processors.workflows.params import params_of, prepared
+from kapelle.processors.params.host import InstanceFacts, ParamsHost
+from kapelle.processors.workflows.params import NewRun, params_of, prepared
 
 NOW_MS = 1_700_000_000_000
-ASKED = Asked("etl", 7, 1, "ann", "bob", Initiator("MANUAL", {"type": "MANUAL"}))
+FACTS = InstanceFacts("etl", 7, 1, "bob", '{"type":"MANUAL"}', '{"owner":"ann"}', None, "")
 
 DATES = {"TARGET_RUN_DATE", "TARGET_RUN_HOUR", "DERIVED_RUN_TS"}
 ZONES = {"DSL_DEFAULT_TZ", "WORKFLOW_CRON_TIMEZONE"}
@@ -31,6 +33,11 @@ def definition(params: dict[str, Any], step: dict[str, Any] | None = None, **wor
     return json.dumps({**whole, **workflow})
 
 
+def new_run(text: str) -> NewRun:
+    zone = prepared(text).workflow.first_timezone
+    return NewRun(msgspec.structs.replace(FACTS, first_timezone=zone), NOW_MS, new_budget())
+
+
 def in_full(text: str, run_params: dict[str, Any]) -> dict[str, Any]:
     """Every parameter there is, evaluated."""
     layers = {
@@ -38,9 +45,9 @@ def in_full(text: str, run_params: dict[str, Any]) -> dict[str, Any]:
         "definition": prepared(text).workflow.params,
         "run params": definitions_of(run_params),
     }
-    extension = StartExtension(ASKED)
-    context = Context(SEL, now_ms=NOW_MS, seed=ASKED.name, extension=extension)
-    found = evaluate(merged(WORKFLOW_START, layers), WorkflowScope("etl", extension), context)
+    host = ParamsHost(FACTS, FACTS.name)
+    context = Context(SEL, now_ms=NOW_MS, seed=FACTS.name, extension=host)
+    found = evaluate(merged(WORKFLOW_START, layers), WorkflowScope("etl", host), context)
     return {name: (one.value, one.layer, one.definition.mode) for name, one in found.items()}
 
 
@@ -108,7 +115,7 @@ CASES: list[tuple[str, str, dict[str, Any], set[str]]] = [
 def test_what_is_evaluated_is_what_all_would_be_restricted_to_what_is_needed(
     text: str, run_params: dict[str, Any], defaults: set[str]
 ) -> None:
-    found = params_of(text, definitions_of(run_params), asked=ASKED, now_ms=NOW_MS)
+    found = params_of(text, definitions_of(run_params), run=new_run(text))
 
     own = {*prepared(text).workflow.params, *run_params}
     assert set(found) == defaults | {"RUN_TS"} | own
@@ -121,7 +128,7 @@ def test_what_is_evaluated_is_what_all_would_be_restricted_to_what_is_needed(
 def test_what_only_step_run_params_mention_is_evaluated() -> None:
     also = {"load": {"x": {"type": "STRING", "value": "$RUN_DATE"}}}
 
-    found = params_of(definition({}), {}, asked=ASKED, now_ms=NOW_MS, also=also)
+    found = params_of(definition({}), {}, run=new_run(definition({})), also=also)
 
     assert set(found) == {"RUN_TS", "RUN_DATE"}
 
@@ -136,6 +143,6 @@ def test_the_zone_of_the_first_time_trigger_is_the_default_zone() -> None:
     triggers = [{"type": "CRON", "cron": "0 5 * * *", "timezone": "Asia/Tokyo"}]
     text = definition({"a": expression("TARGET_RUN_HOUR")}, time_triggers=triggers)
 
-    found = params_of(text, {}, asked=ASKED, now_ms=NOW_MS)
+    found = params_of(text, {}, run=new_run(text))
 
     assert (found["DSL_DEFAULT_TZ"].value, found["a"].value) == ("Asia/Tokyo", "07")

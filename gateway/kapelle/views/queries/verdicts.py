@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kapelle.processors.initiators import initiator_of
 from kapelle.processors.signals.applying import trigger_subscription
 from kapelle.processors.signals.matching import Condition, Scalar, conditions_of, failing
 from kapelle.processors.triggers.definition import Trigger, trigger_of
@@ -142,20 +143,12 @@ def start_of(connection: sqlite3.Connection, fired: sqlite3.Row) -> Record:
     return {"start": "NOT_SEEN"}
 
 
-class _Initiator(msgspec.Struct):
-    signal_id_map: dict[str, int] = {}
-
-
 def _started_by(connection: sqlite3.Connection, workflow_id: str, instance_id: int) -> Mapping[str, int]:
     row = connection.execute(
         "SELECT initiator FROM runs WHERE workflow_id = ? AND instance_id = ? AND run_id = 1",
         (workflow_id, instance_id),
     ).fetchone()
-    text = "{}" if row is None or row["initiator"] is None else row["initiator"]
-    try:
-        return msgspec.json.decode(text, type=_Initiator).signal_id_map
-    except msgspec.ValidationError:
-        return {}  # people may start an instance too, and say what they like of who did
+    return initiator_of("{}" if row is None or row["initiator"] is None else row["initiator"]).signal_id_map
 
 
 def _start_reason(row: sqlite3.Row, partners: Mapping[str, int], start: Mapping[str, Any]) -> str:

@@ -36,9 +36,11 @@ from kapelle.processors.params import (
     evaluate,
     merged,
 )
-from kapelle.processors.sel import Extension, Value
+from kapelle.processors.params.host import InstanceFacts, ParamsHost
 
 EVALUABLE: Final = "a parameter that can be evaluated"
+SEED: Final = "dry run"
+VALIDATION: Final = '{"type":"VALIDATION"}'
 NOW_MS: Final = 1_609_459_200_000
 SEPARATOR: Final = "__"
 PARAMS: Final = "params"
@@ -46,36 +48,6 @@ LOOKUP: Final = re.compile(r"\bparams\s*(\[|\.\s*(get|containsKey)\b)")
 FROM_SIGNAL: Final = re.compile(r"\bgetFromSignal\b")
 # Each failure takes another evaluation of what is left.
 FAILURES_MAX: Final = 10
-
-
-class Rehearsal(Extension):
-    """Answers what an engine would, as far as it can be told before a start."""
-
-    def __init__(self, workflow: Workflow) -> None:
-        zones = [trigger.timezone for trigger in workflow.time_triggers if is_zone(trigger.timezone)]
-        self.fields: dict[str, Value] = {
-            "INITIATOR_TIMEZONE": "",
-            "INITIATOR_TYPE": "VALIDATION",
-            "INITIATOR_RUNNER_NAME": "",
-            "RUN_POLICY": "START_FRESH_NEW_RUN",
-            "owner": "",
-            "FIRST_TIME_TRIGGER_TIMEZONE": zones[0] if zones else "",
-            "workflow_id": workflow.id,
-            "workflow_instance_id": 1,
-            "workflow_run_id": 1,
-        }
-
-    def call(self, function: str, args: tuple[Value, ...]) -> Value:
-        """Answer one function of `params`."""
-        if function == "getFromInstance" and args[0] in self.fields:
-            return self.fields[args[0]]
-        if function == "getFromSignalOrDefault":
-            return args[-1]
-        if function == "nextUniqueId":
-            return "00000000-0000-0000-0000-000000000000"
-        if function == "getExecutionEnvironment":
-            return ""
-        return self.missing(function, *args)
 
 
 class DryRun:
@@ -173,8 +145,8 @@ class DryRun:
 
     def _evaluate(self, workflow: Workflow, params: dict[str, Definition]) -> None:
         """Evaluate; what fails is taken out with all that depends on it, until the rest succeeds."""
-        engine = Rehearsal(workflow)
-        context = Context(self.texts.sel, NOW_MS, "dry run", engine)
+        engine = ParamsHost(_facts_of(workflow), SEED)
+        context = Context(self.texts.sel, NOW_MS, SEED, engine)
         for _ in range(FAILURES_MAX):
             try:
                 made = evaluate(params, WorkflowScope(workflow.id, engine), context)
@@ -195,6 +167,20 @@ class DryRun:
         yield from names_in(definition, self.texts.sel)
         for program in programs_in(definition, self.texts.sel):
             yield from program.keys
+
+
+def _facts_of(workflow: Workflow) -> InstanceFacts:
+    """The facts of an instance that nobody starts. A zone that does not exist is reported elsewhere."""
+    return InstanceFacts(
+        workflow_id=workflow.id,
+        instance_id=1,
+        run_id=1,
+        author="",
+        initiated_by=VALIDATION,
+        properties="{}",
+        restart=None,
+        first_timezone=workflow.first_timezone if is_zone(workflow.first_timezone) else "",
+    )
 
 
 def _names_of(loop: Step) -> Iterator[str]:

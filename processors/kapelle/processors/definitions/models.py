@@ -218,3 +218,8 @@ class Workflow(msgspec.Struct, frozen=True):
     params: Mapping[str, Definition] = {}
     time_triggers: tuple[TimeTrigger, ...] = ()
     signal_triggers: tuple[SignalTrigger, ...] = ()
+
+    @property
+    def first_timezone(self) -> str:
+        """The zone of the first time trigger, or nothing."""
+        return self.time_triggers[0].timezone if self.time_triggers else ""

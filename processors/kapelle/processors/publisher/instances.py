@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from kapelle.processors.effects import Effect, Emit, Send
+from kapelle.processors.initiators import initiator_of
 from kapelle.processors.messages import Message
 from kapelle.processors.processor import Processor
 from kapelle.processors.publisher.sources import Number, Numbered, next_number, source_of
@@ -54,12 +55,6 @@ IN_PROGRESS: Final = InstanceStatus.IN_PROGRESS
 INITIATORS: Final = {kind.value: kind for kind in InitiatorType}
 OTHER: Final = InitiatorType.OTHER
 UNKNOWN: Final = Live(0, 0, OTHER, "", "", "", 0)  # of a run whose beginning is no longer in the history
-
-
-class Initiator(msgspec.Struct, frozen=True):
-    """What is published of an initiator."""
-
-    type: str = "MANUAL"
 
 
 @instances.decides(c.InstanceCreated)
@@ -152,12 +147,5 @@ def _published(  # noqa: PLR0913 - each by its name
     return Emit(change), Send(INSTANCE_STATE, run_key(workflow_id, instance_id), change)
 
 
-_decode_initiator = msgspec.json.Decoder(Initiator).decode
-
-
 def _initiator(written: str) -> InitiatorType:
-    try:
-        named = _decode_initiator(written).type
-    except msgspec.MsgspecError:
-        return OTHER
-    return INITIATORS.get(named.upper(), OTHER)
+    return INITIATORS.get(initiator_of(written).kind, OTHER)

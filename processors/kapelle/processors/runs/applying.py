@@ -83,6 +83,7 @@ def _run_row(event: c.RunStarted, baseline: InstanceStatus | None) -> RunRow:
         started_at_ms=event.at_ms,
         timeout_at_ms=event.timeout_at_ms,
         baseline=baseline,
+        author=event.author,
     )
 
 

@@ -63,6 +63,7 @@ def start_run(message: Message[c.StartRun], state: Runs, now_ms: int) -> Effects
             run_properties=start.run_properties,
             correlation_id=start.correlation_id,
             restart=start.restart,
+            author=start.author,
             timeout_at_ms=now_ms + _timeout_ms(plan, start.params),
             steps=again.steps if before is not None else (),
             arrived=again.arrived,

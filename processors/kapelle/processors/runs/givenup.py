@@ -46,6 +46,7 @@ def start_given_up(message: Message[c.StartRun], reason: str, state: Runs, now_m
             run_properties=start.run_properties,
             correlation_id=start.correlation_id,
             restart=start.restart,
+            author=start.author,
             timeout_at_ms=now_ms,
             at_ms=now_ms,
         )

@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
+from kapelle.processors.keys import run_key
+from kapelle.processors.lazy import lazy
 from kapelle.processors.params import (
     SEL,
     Context,
@@ -18,11 +20,12 @@ from kapelle.processors.params import (
     failed_of,
     new_budget,
 )
+from kapelle.processors.params.host import InstanceFacts
 from kapelle.processors.params.nesting import NESTED_JSON_MAX, nests_too_deep
 from kapelle.processors.params.scopes import Known, Own
 from kapelle.processors.params.stored import Value, restored, values_json, values_of
 from kapelle.processors.runs.attempts import Attempt
-from kapelle.processors.runs.facts import FinishedSteps, StepFacts
+from kapelle.processors.runs.facts import FinishedSteps, StepFacts, facts_of
 from kapelle.processors.runs.plan import Edge, Plan, StepPlan
 from kapelle.processors.runs.tables import RunRow, Runs
 from kapelle.processors.sel import Budget, Extension, SelError, seeded
@@ -60,8 +63,9 @@ class Expressions:
     def __init__(self, run: RunRow, state: Runs, plan: Plan, now_ms: int) -> None:
         self._run = run
         self._state = state
+        self._plan = plan
         self._now_ms = now_ms
-        self._steps = FinishedSteps(f"{run.workflow_id}/{run.instance_id}", state, plan)
+        self._steps = FinishedSteps(run_key(run.workflow_id, run.instance_id), state, plan)
         self.workflow = values_of(run.params)
         self._step_run_params: dict[str, Any] = (
             {} if run.step_run_params == "{}" else msgspec.json.decode(run.step_run_params)
@@ -134,7 +138,11 @@ class Expressions:
         return Context(SEL, self._now_ms, self._seed(attempt), facts, budget=self.budget(attempt))
 
     def _facts(self, step: StepPlan, attempt: Attempt) -> StepFacts:
-        return StepFacts(self._run, self._state, self._steps, attempt, step)
+        return StepFacts(self._instance, self._state, self._steps, attempt, step)
+
+    @lazy
+    def _instance(self) -> InstanceFacts:
+        return facts_of(self._run, self._plan)
 
     def _scope(self, step: StepPlan, facts: StepFacts) -> StepScope:
         return StepScope(step.step.id, self.workflow, self._steps, facts)

@@ -140,7 +140,7 @@ def restart_run(message: Message[c.RestartRun], state: Runs, now_ms: int) -> Eff
         return _refused(draft, request, (Refusal.INVALID, refusal), now_ms)
     try:
         given = parsed_object(request.run_params)
-        params = restarts.restarted_params(run, execution.plan, given, now_ms) if given else run.params
+        params = restarts.restarted_params(run, execution.plan, given, request, now_ms) if given else run.params
         step_run_params = restarts.step_params(request.step_run_params, execution.plan)
         restarts.check_size(params, request.run_params, request.step_run_params)
     except ParamError as error:

@@ -33,8 +33,9 @@ from kapelle.processors.params import (
     merged,
     taken_over,
 )
+from kapelle.processors.params.host import ParamsHost
 from kapelle.processors.params.stored import restored, values_json
-from kapelle.processors.runs.facts import InstanceFacts
+from kapelle.processors.runs.facts import facts_of
 from kapelle.processors.runs.params import parsed_object
 from kapelle.processors.runs.plan import Plan, loops_of
 from kapelle.processors.runs.states import COMPLETE
@@ -152,7 +153,7 @@ def _pending(header: str, runs: frozenset[str], open_loops: list[str], plan: Pla
     return steps + inner
 
 
-def restarted_params(run: RunRow, plan: Plan, given: Mapping[str, Any], now_ms: int) -> str:
+def restarted_params(run: RunRow, plan: Plan, given: Mapping[str, Any], request: c.RestartRun, now_ms: int) -> str:
     """The parameters of the new run: those of the last one, changed by what is given, evaluated now, as JSON."""
     check_run_params(given)
     before = taken_over(_evaluated(run, plan))
@@ -162,9 +163,12 @@ def restarted_params(run: RunRow, plan: Plan, given: Mapping[str, Any], now_ms: 
         started_by=Source.LAUNCH,
         is_restart=True,
     )
-    facts = InstanceFacts(run)
-    scope = WorkflowScope(run.workflow_id, facts)
-    context = Context(SEL, now_ms, f"{run.workflow_id}/{run.instance_id}/{run.run_id + 1}", facts)
+    facts = msgspec.structs.replace(
+        facts_of(run, plan), run_id=run.run_id + 1, author=request.author, restart=Restart(request.policy).json()
+    )
+    host = ParamsHost(facts, facts.name)
+    scope = WorkflowScope(run.workflow_id, host)
+    context = Context(SEL, now_ms, f"{run.workflow_id}/{run.instance_id}/{run.run_id + 1}", host)
     return values_json(evaluate(definitions, scope, context))
 
 

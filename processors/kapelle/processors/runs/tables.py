@@ -37,6 +37,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
     timeout_at_ms: int
     baseline: InstanceStatus | None = None  # what the instance was before this run
     ended_at_ms: int | None = None
+    author: str = ""  # of the start or restart that asked for the run
 
 
 class ProgressRow(msgspec.Struct, frozen=True, gc=False, array_like=True):

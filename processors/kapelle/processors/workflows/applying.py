@@ -161,8 +161,9 @@ def _origin(event: c.InstanceCreated, snapshot: int) -> Origin:
 
 def _queued(event: c.InstanceCreated, generation: int, origin: Origin | None) -> Queued:
     if origin is not None:
-        return Queued(event.request_id, generation=generation, origin=origin)
-    return Queued(event.request_id, event.params, event.run_params, event.restart, generation)
+        return Queued(event.request_id, generation=generation, origin=origin, author=event.author)
+    given = (event.params, event.run_params, event.restart)
+    return Queued(event.request_id, *given, generation, author=event.author)
 
 
 @workflows.applies(c.QueueDisplaced)

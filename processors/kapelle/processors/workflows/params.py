@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import replace
 
 from kapelle.processors.definitions import Workflow, parse_workflow
 from kapelle.processors.params import (
@@ -27,11 +26,12 @@ from kapelle.processors.params import (
     WorkflowScope,
     evaluate,
     merged,
-    new_budget,
     taken_over,
 )
+from kapelle.processors.params.host import InstanceFacts, ParamsHost
 from kapelle.processors.params.stored import restored
-from kapelle.processors.workflows.asking import Asked, StartExtension
+from kapelle.processors.sel import Budget
+from kapelle.processors.workflows.requests import STARTED_BY
 
 DEFINITIONS_CACHED: Final = 256
 ALWAYS: Final = frozenset({"RUN_TS"})
@@ -63,7 +63,14 @@ class Prepared(msgspec.Struct, frozen=True):
     workflow: Workflow
     mentioned: Mentioned
     params: Mapping[str, Definition]
-    first_timezone: str
+
+
+class NewRun(msgspec.Struct, frozen=True):
+    """The run whose parameters are evaluated. Starts of the same command share one budget."""
+
+    facts: InstanceFacts
+    now_ms: int
+    budget: Budget
 
 
 @lru_cache(maxsize=DEFINITIONS_CACHED)
@@ -72,41 +79,37 @@ def prepared(definition: str) -> Prepared:
     workflow = parse_workflow(definition)
     mentioned = mentioned_in(_decoder.decode(definition))
     layers = {"system defaults": defaults_for(mentioned), "definition": workflow.params}
-    zones = (trigger.timezone for trigger in workflow.time_triggers)
-    return Prepared(workflow, mentioned, merged(WORKFLOW_START, layers), next(zones, ""))
+    return Prepared(workflow, mentioned, merged(WORKFLOW_START, layers))
 
 
 def params_of(
-    definition: str, given: Definitions, *, asked: Asked, now_ms: int, also: Mapping[str, Any] | None = None
+    definition: str, given: Definitions, *, run: NewRun, also: Mapping[str, Any] | None = None
 ) -> dict[str, Evaluated]:
     """The evaluated parameters of a new instance. `also` is what else the request says that may mention some."""
     ready = prepared(definition)
-    asked = replace(asked, first_timezone=ready.first_timezone)
     if not given and not also:
-        return _evaluated(ready.params, asked, now_ms)
+        return _evaluated(ready.params, run)
     request = mentioned_in([_texts_of(given), also])
     both = Mentioned(ready.mentioned.words | request.words, ready.mentioned.is_open or request.is_open)
     layers = {"system defaults": defaults_for(both), "definition": ready.workflow.params, "run params": given}
-    return _evaluated(merged(WORKFLOW_START, layers, started_by=asked.initiator.source), asked, now_ms)
+    source = STARTED_BY[run.facts.initiator.kind]
+    return _evaluated(merged(WORKFLOW_START, layers, started_by=source), run)
 
 
-def params_again(
-    definition: str, before: str, given: Definitions, *, asked: Asked, now_ms: int
-) -> dict[str, Evaluated]:
+def params_again(definition: str, before: str, given: Definitions, *, run: NewRun) -> dict[str, Evaluated]:
     """The evaluated parameters of an instance that has never run and is restarted with other run parameters."""
     ready = prepared(definition)
-    asked = replace(asked, first_timezone=ready.first_timezone)
     known = {**WORKFLOW_DEFAULTS, **ready.params}
     previous = taken_over(restored(before, known))
     layers = {"previous run": previous, "restart params": given}
-    return _evaluated(merged(WORKFLOW_RESTART, layers, is_restart=True), asked, now_ms)
+    return _evaluated(merged(WORKFLOW_RESTART, layers, is_restart=True), run)
 
 
-def _evaluated(params: Definitions, asked: Asked, now_ms: int) -> dict[str, Evaluated]:
-    extension = StartExtension(asked)
-    budget = asked.budget or new_budget()
-    context = Context(SEL, now_ms=now_ms, seed=asked.name, extension=extension, budget=budget)
-    return evaluate(params, WorkflowScope(asked.workflow_id, extension), context)
+def _evaluated(params: Definitions, run: NewRun) -> dict[str, Evaluated]:
+    name = run.facts.name
+    host = ParamsHost(run.facts, name)
+    context = Context(SEL, now_ms=run.now_ms, seed=name, extension=host, budget=run.budget)
+    return evaluate(params, WorkflowScope(run.facts.workflow_id, host), context)
 
 
 def defaults_for(mentioned: Mentioned) -> dict[str, Definition]:

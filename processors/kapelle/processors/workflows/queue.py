@@ -72,6 +72,7 @@ def _launch(draft: WorkflowDraft, run: tuple[int, int], queued: Queued, *, now_m
             run_properties=_run_properties(draft, origin),
             correlation_id=origin.correlation_id,
             restart=queued.restart,
+            author=queued.author,
         ),
     )
 

@@ -9,9 +9,9 @@ import msgspec
 
 from kapelle.processors.definitions import DefinitionRefused, Workflow, parse_tag
 from kapelle.processors.definitions.json_text import bounded_decimal
-from kapelle.processors.params import Definition, ParamError, check_run_params, definitions_of
+from kapelle.processors.initiators import Initiator, initiator_of
+from kapelle.processors.params import Definition, ParamError, Source, check_run_params, definitions_of
 from kapelle.processors.params.nesting import NESTED_JSON_MAX, nests_too_deep
-from kapelle.processors.workflows.asking import STARTED_BY, Initiator
 from kapelle.processors.workflows.refusals import badly_defined, invalid
 from kapelle.schemas.contracts import Start
 
@@ -19,6 +19,14 @@ from kapelle.schemas.contracts import Start
 START_BYTES_MAX: Final = 950_000
 DEPTH_MAX: Final = 10
 INITIATORS_CACHED: Final = 256
+
+# How an instance may be started, and at which stage its run parameters are then merged.
+STARTED_BY: Final[Mapping[str, Source]] = {
+    "MANUAL": Source.LAUNCH,
+    "TIME": Source.TIME_TRIGGER,
+    "SIGNAL": Source.SIGNAL,
+    "SUBWORKFLOW": Source.SUBWORKFLOW,
+}
 
 
 def _number(text: str) -> Decimal:
@@ -53,11 +61,11 @@ def _object(what: str, text: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=INITIATORS_CACHED)
-def initiator_of(text: str) -> Initiator:
-    """Who or what starts an instance."""
+def checked_initiator(text: str) -> Initiator:
+    """Who or what starts an instance. Refuses what is no initiator."""
     body = _object("initiator", text)
-    kind = str(body.get("type")).upper()
-    if kind not in STARTED_BY:
+    found = initiator_of(text)
+    if found.kind not in STARTED_BY:
         raise invalid(f"Expected one of {', '.join(STARTED_BY)} as initiator.type, but found {body.get('type')!r:.80}")
     for name in ("params", "signals"):
         if not isinstance(body.get(name, {}), dict):
@@ -65,12 +73,12 @@ def initiator_of(text: str) -> Initiator:
     ancestors = body.get("ancestors", [])
     if not isinstance(ancestors, list) or len(ancestors) > DEPTH_MAX:
         raise invalid(f"Expected at most {DEPTH_MAX} initiator.ancestors, but found {ancestors!r:.80}")
-    return Initiator(kind, body)
+    return found
 
 
 def traced(text: str, initiator: Initiator, trace: str | None) -> str:
     """The initiator with the trace that a start came with: its run may be launched by somebody else's end."""
-    if trace is None or "traceparent" in initiator.body:
+    if trace is None or initiator.traceparent is not None:
         return text
     return f'{text.rstrip()[:-1]},"traceparent":{msgspec.json.encode(trace).decode()}}}'
 

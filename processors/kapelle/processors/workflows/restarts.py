@@ -1,25 +1,20 @@
 """Restarting an instance that has ended: a new run, which goes through the run strategy like a start."""
 
-from typing import Final
-
-import msgspec
-
-from kapelle.processors.params import ParamError
+from kapelle.processors.definitions import parse_workflow
+from kapelle.processors.params import ParamError, new_budget
+from kapelle.processors.params.host import InstanceFacts
 from kapelle.processors.params.stored import values_json
 from kapelle.processors.workflows.arrivals import arrive
-from kapelle.processors.workflows.asking import Asked
 from kapelle.processors.workflows.deciding import decides
-from kapelle.processors.workflows.params import params_again, params_of
+from kapelle.processors.workflows.params import NewRun, params_again, params_of
 from kapelle.processors.workflows.processor import WorkflowDraft
 from kapelle.processors.workflows.queue import TERMINAL
-from kapelle.processors.workflows.reading import definition_of, properties_of, there, workflow_of
+from kapelle.processors.workflows.reading import definition_of, there, workflow_of
 from kapelle.processors.workflows.refusals import Refused, invalid, not_found
-from kapelle.processors.workflows.requests import check_size, initiator_of, run_params_of
+from kapelle.processors.workflows.requests import check_size, run_params_of
 from kapelle.processors.workflows.tables import Instance, Origin
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, Refusal
-
-FROM_BEGINNING: Final = "RESTART_FROM_BEGINNING"
 
 
 @decides(c.QueueRun)
@@ -71,33 +66,27 @@ def _params_of_unrun(command: c.QueueRun, draft: WorkflowDraft, origin: Origin, 
         return origin.params
     instance = instance_of(draft, command.instance_id)
     definition = definition_of(draft.state, draft.key, origin.version)
-    properties = properties_of(draft.state, draft.key, workflow_of(draft.state, draft.key))
-    asked = Asked(
+    snapshot = draft.state.properties.get((draft.key, origin.snapshot))
+    facts = InstanceFacts(
         workflow_id=draft.key,
         instance_id=command.instance_id,
         run_id=instance.run_id + 1,
-        owner=properties.owner if properties else "",
         author=command.author,
-        initiator=initiator_of(origin.initiator),
-        policy=_policy(command.restart),
+        initiated_by=origin.initiator,
+        properties="{}" if snapshot is None else snapshot.text,
+        restart=command.restart,
+        first_timezone=parse_workflow(definition).first_timezone,
     )
+    run = NewRun(facts, now_ms, new_budget())
     try:
         if origin.params is not None:
-            made = params_again(definition, origin.params, given, asked=asked, now_ms=now_ms)
+            made = params_again(definition, origin.params, given, run=run)
         else:
             first = {**run_params_of(origin.run_params), **given}
-            made = params_of(definition, first, asked=asked, now_ms=now_ms)
+            made = params_of(definition, first, run=run)
     except ParamError as error:
         raise invalid(str(error)) from None
     return values_json(made)
-
-
-def _policy(restart: str) -> str:
-    try:
-        found = msgspec.json.decode(restart)
-    except msgspec.DecodeError:
-        return FROM_BEGINNING
-    return str(found.get("policy", FROM_BEGINNING)) if isinstance(found, dict) else FROM_BEGINNING
 
 
 def _created(

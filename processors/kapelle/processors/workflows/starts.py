@@ -3,20 +3,21 @@
 from typing import Final
 
 from kapelle.processors.definitions import Properties, parse_workflow
+from kapelle.processors.initiators import Initiator
 from kapelle.processors.lazy import lazy
 from kapelle.processors.params import ParamError, new_budget
+from kapelle.processors.params.host import InstanceFacts
 from kapelle.processors.params.stored import values_json
 from kapelle.processors.workflows.arrivals import Arrival, arrive
-from kapelle.processors.workflows.asking import Asked, Initiator
 from kapelle.processors.workflows.deciding import CHARS_MAX, decides
-from kapelle.processors.workflows.params import params_of
+from kapelle.processors.workflows.params import NewRun, params_of
 from kapelle.processors.workflows.processor import WorkflowDraft
 from kapelle.processors.workflows.reading import counts_of, definition_of, there, workflow_of
 from kapelle.processors.workflows.refusals import MESSAGE_CHARS_MAX, Refused, invalid, not_found
 from kapelle.processors.workflows.requests import (
     check_extras,
     check_size,
-    initiator_of,
+    checked_initiator,
     run_params_of,
     step_run_params_of,
     traced,
@@ -88,29 +89,31 @@ class Batch:
         return there(self.draft.state.properties.get(place), "properties", *place).text
 
     def _created(self, start: Start) -> c.InstanceCreated:
-        initiator = initiator_of(start.initiator)
+        initiator = checked_initiator(start.initiator)
         version = version_by(start.version, self.workflow, self.draft.key)
         properties = Properties.parse(self.snapshot)
         _check_trigger(initiator, version, self.workflow, properties=properties)
         self._check_armed(initiator)
         check_extras(start)
-        asked = Asked(
+        definition = definition_of(self.draft.state, self.draft.key, version)
+        facts = InstanceFacts(
             workflow_id=self.draft.key,
             instance_id=self.next_id,
             run_id=1,
-            owner=properties.owner,
             author=self.command.author,
-            initiator=initiator,
-            budget=self.budget,
+            initiated_by=start.initiator,
+            properties=self.snapshot,
+            restart=None,
+            first_timezone=parse_workflow(definition).first_timezone,
         )
-        params, failure = self._params(start, version, asked)
+        params, failure = self._params(start, definition, facts)
         self.made[start.request_id] = Request(self.next_id, 1)
         self.next_id += 1
         return c.InstanceCreated(
             request_id=start.request_id,
             author=self.command.author,
             workflow_id=self.draft.key,
-            instance_id=asked.instance_id,
+            instance_id=facts.instance_id,
             run_id=1,
             version=version,
             status=InstanceStatus.CREATED if failure is None else InstanceStatus.FAILED,
@@ -120,15 +123,15 @@ class Batch:
             step_run_params=start.step_run_params,
             runtime_tags=start.runtime_tags,
             artifacts=start.artifacts,
-            correlation_id=start.correlation_id or asked.name,
+            correlation_id=start.correlation_id or facts.name,
             reason=failure or "",
             at_ms=self.now_ms,
         )
 
     def _check_armed(self, initiator: Initiator) -> None:
         """A signal trigger that the workflow has no more may have fired on the way here."""
-        trigger_id = initiator.body.get("trigger_uuid")
-        if initiator.type != "SIGNAL" or not isinstance(trigger_id, str):
+        trigger_id = initiator.trigger_uuid
+        if initiator.kind != "SIGNAL" or not trigger_id:
             return
         if self.draft.state.armed.get((self.draft.key, trigger_id)) is None:
             raise Refused(
@@ -136,15 +139,14 @@ class Batch:
                 f"Expected a trigger of version {self.workflow.active_version}, but found {trigger_id[:80]!r}",
             )
 
-    def _params(self, start: Start, version: int, asked: Asked) -> tuple[str, str | None]:
+    def _params(self, start: Start, definition: str, facts: InstanceFacts) -> tuple[str, str | None]:
         """The parameters, or none and why they cannot be evaluated, if the instance is to be kept all the same."""
-        definition = definition_of(self.draft.state, self.draft.key, version)
         texts = (definition, self.snapshot, *_texts(start))
         check_size(*texts)
         given = run_params_of(start.run_params)
         also = step_run_params_of(start.step_run_params, parse_workflow(definition))
         try:
-            params = values_json(params_of(definition, given, asked=asked, now_ms=self.now_ms, also=also))
+            params = values_json(params_of(definition, given, run=NewRun(facts, self.now_ms, self.budget), also=also))
         except ParamError as error:
             if start.persist_failed_run:
                 return "{}", str(error)[:MESSAGE_CHARS_MAX]
@@ -166,16 +168,16 @@ def _texts(start: Start) -> tuple[str, ...]:
 
 def _check_trigger(initiator: Initiator, version: int, workflow: Workflow, *, properties: Properties) -> None:
     """A trigger starts the active version, and only if it is not disabled."""
-    if initiator.type not in DISABLED_BY:
+    if initiator.kind not in DISABLED_BY:
         return
     if version != workflow.active_version:
         raise not_found(
-            f"Expected a {initiator.type} trigger to start the active version {workflow.active_version}, "
+            f"Expected a {initiator.kind} trigger to start the active version {workflow.active_version}, "
             f"but found {version}"
         )
-    flag = DISABLED_BY[initiator.type]
+    flag = DISABLED_BY[initiator.kind]
     if getattr(properties, flag):
-        raise Refused(Refusal.UNPROCESSABLE, f"Expected {initiator.type} triggers to be enabled, but {flag} is set")
+        raise Refused(Refusal.UNPROCESSABLE, f"Expected {initiator.kind} triggers to be enabled, but {flag} is set")
 
 
 DISABLED_BY: Final = {"TIME": "time_trigger_disabled", "SIGNAL": "signal_trigger_disabled"}

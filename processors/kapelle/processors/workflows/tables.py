@@ -87,6 +87,7 @@ class Queued(msgspec.Struct, frozen=True, omit_defaults=True):
     restart: str | None = None
     generation: int = 0  # that of the queue when the run came
     origin: Origin | None = None  # of a first run: it has no row of its own before the run leaves the queue
+    author: str = ""
 
 
 class Running(msgspec.Struct, frozen=True):

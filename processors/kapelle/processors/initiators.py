@@ -1,0 +1,81 @@
+"""What started an instance, read from the JSON that the start brings and every run of the instance keeps.
+
+The caller of a start writes this JSON, so a member can hold anything. A member that is not of its type counts as
+absent: the others are read all the same.
+"""
+
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+TEXTS_CACHED: Final = 1_024
+TEXT_CACHED_CHARS_MAX: Final = 4_096
+
+# What a text that is no JSON, or JSON of another form, can raise in its decoder.
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeEncodeError, RecursionError)
+NO_MEMBERS: Final = msgspec.Raw(b"{}")
+
+
+class Initiator(msgspec.Struct, frozen=True):
+    """Who or what started an instance. `params` and `signals` are decoded when an expression asks for them."""
+
+    type: str = ""  # as written: `kind` is the spelling that everybody is given
+    timezone: str | None = None
+    trigger_uuid: str = ""
+    signal_id_map: dict[str, int] = {}
+    last_signal: str = ""
+    traceparent: str | None = None
+    params: msgspec.Raw = NO_MEMBERS
+    signals: msgspec.Raw = NO_MEMBERS
+
+    @property
+    def kind(self) -> str:
+        """The type in capitals: MANUAL, TIME, SIGNAL, SUBWORKFLOW."""
+        return self.type.upper()
+
+    @property
+    def signal(self) -> tuple[str, int] | None:
+        """The name and number of the signal that a trigger fired with; of several, the one that came last."""
+        signals = self.signal_id_map
+        if not signals or not self.trigger_uuid or self.kind != "SIGNAL":
+            return None
+        # A trigger of one signal does not say which came last.
+        last = self.last_signal if self.last_signal in signals else next(iter(signals))
+        return last, signals[last]
+
+
+NOBODY: Final = Initiator()
+
+_whole: Final = msgspec.json.Decoder(Initiator).decode
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_types: Final = {field.name: field.type for field in msgspec.structs.fields(Initiator)}
+
+
+def initiator_of(text: str) -> Initiator:
+    """What an initiator says. A text that is no JSON object says nothing."""
+    return _cached(text) if len(text) <= TEXT_CACHED_CHARS_MAX else _read(text)
+
+
+def _read(text: str) -> Initiator:
+    try:
+        return _whole(text)
+    except UNREADABLE:
+        return _read_by_member(text)
+
+
+def _read_by_member(text: str) -> Initiator:
+    try:
+        members = _members(text)
+    except UNREADABLE:
+        return NOBODY
+    found = {}
+    for name in _types.keys() & members.keys():
+        try:
+            found[name] = msgspec.json.decode(members[name], type=_types[name])
+        except UNREADABLE:
+            continue  # the caller of the start wrote it
+    return Initiator(**found)
+
+
+_cached = lru_cache(maxsize=TEXTS_CACHED)(_read)
