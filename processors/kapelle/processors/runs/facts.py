@@ -9,8 +9,7 @@ from kapelle.processors.lazy import lazy
 from kapelle.processors.params.stored import Value, values_of
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.plan import Plan, StepPlan
-from kapelle.processors.runs.signalling import BYPASSED
-from kapelle.processors.runs.tables import RunRow, Runs
+from kapelle.processors.runs.tables import BYPASSED, RunRow, Runs
 from kapelle.processors.sel import Extension, ExtensionFailed, seeded
 from kapelle.processors.sel import Value as SelValue
 
