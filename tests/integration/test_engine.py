@@ -6,7 +6,7 @@ The full form is `make prove NAME=engine`.
 import msgspec
 import pytest
 
-from kapelle.processors.runs import giving, tasks
+from kapelle.processors.runs import dispatch, tasks
 from kapelle.processors.runs.tables import RunRow, StepRow
 from kapelle.processors.workflows import queue, starts
 from kapelle.schemas import contracts as c
@@ -71,7 +71,7 @@ def test_launches_past_the_run_strategy_are_found_out(monkeypatch: pytest.Monkey
 
 
 def test_leases_that_last_too_long_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(giving, "lease_ms", lambda _: 60_000)
+    monkeypatch.setattr(dispatch, "lease_ms", lambda _: 60_000)
     monkeypatch.setattr(tasks, "lease_ms", lambda _: 60_000)
 
     problems = rehearsed()

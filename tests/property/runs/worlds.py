@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from kapelle.processors.processor import Processor
-from kapelle.processors.runs import execution
+from kapelle.processors.runs import context
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, Report, StepStatus
 from kapelle.testing.engine import Engine, RunHandle
@@ -56,12 +56,12 @@ NEXT: Final[Mapping[StepStatus | None, frozenset[StepStatus] | set[StepStatus]]]
 @contextmanager
 def changes_max(count: int) -> Iterator[None]:
     """Decisions that are full after so many changes."""
-    before = execution.CHANGES_MAX
-    execution.CHANGES_MAX = count  # type: ignore[misc]  # what is final in production is what is tried out here
+    before = context.CHANGES_MAX
+    context.CHANGES_MAX = count  # type: ignore[misc]  # what is final in production is what is tried out here
     try:
         yield
     finally:
-        execution.CHANGES_MAX = before  # type: ignore[misc]
+        context.CHANGES_MAX = before  # type: ignore[misc]
 
 
 def check(engine: Engine, run: RunHandle) -> None:

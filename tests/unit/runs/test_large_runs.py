@@ -3,7 +3,7 @@
 import pytest
 
 from kapelle.processors.routes import RUN_COMMANDS, RUN_INTERNAL, WORKFLOW_COMMANDS
-from kapelle.processors.runs import execution
+from kapelle.processors.runs import context, flow
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action
 from kapelle.testing.engine import Engine
@@ -50,7 +50,7 @@ def test_three_hundred_tasks_are_each_given_out_once() -> None:
 
 
 def test_a_stop_takes_what_was_left_over_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "CHANGES_MAX", 2)
+    monkeypatch.setattr(context, "CHANGES_MAX", 2)
     engine = Engine(same_cycle=False)
     steps = [step("a", *(f"s{number}" for number in range(6))), *(step(f"s{number}") for number in range(6))]
     engine.push({"properties": {"owner": "ann"}, "workflow": {"id": "flow", "steps": steps}})
@@ -85,7 +85,7 @@ def test_however_little_a_decision_may_change_the_run_is_the_same(
         return {name: (row.status, row.attempt, row.iteration) for name, row in run.step_rows().items()}
 
     expected = outcome()
-    monkeypatch.setattr(execution, "CHANGES_MAX", changes_max)
+    monkeypatch.setattr(context, "CHANGES_MAX", changes_max)
 
     assert outcome() == expected
 
@@ -111,13 +111,13 @@ def test_a_loop_that_goes_on_lets_the_start_of_another_workflow_pass() -> None:
 
 
 def test_a_loop_that_never_waits_pauses_after_thousands_of_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "AT_ONCE_MAX", 400)
+    monkeypatch.setattr(flow, "AT_ONCE_MAX", 400)
     run = started(noop("a", {"a": "n < 1000", "out": "true"}, n="=params.getFromStep('step_instance_id')"), noop("out"))
 
     made = len(run.changes("a"))
 
     assert 400 <= made < 600
-    run.engine.advance(execution.PAUSE_MS)
-    assert made < len(run.changes("a")) <= made + execution.CONTINUED_MAX
+    run.engine.advance(flow.PAUSE_MS)
+    assert made < len(run.changes("a")) <= made + context.CONTINUED_MAX
     run.engine.advance(60_000)
     assert run.status is I.SUCCEEDED

@@ -21,22 +21,25 @@ from kapelle.schemas.contracts import InstanceStatus, StepStatus
 
 RUN_TIMEOUT = "run-timeout"
 CONTINUE = "continue"
+TIMEOUT = "timeout"
+DUE = "due"
+LEASE = "lease"
 NOTHING = ProgressRow()
 
 
 def timeout_of(step_id: str) -> str:
     """The name of the timer that ends an attempt."""
-    return f"timeout/{step_id}"
+    return f"{TIMEOUT}/{step_id}"
 
 
 def due_of(step_id: str) -> str:
     """The name of the timer with which a step goes on: a retry, or the end of a sleep."""
-    return f"due/{step_id}"
+    return f"{DUE}/{step_id}"
 
 
 def lease_of(step_id: str) -> str:
     """The name of the timer that takes a task from a silent worker."""
-    return f"lease/{step_id}"
+    return f"{LEASE}/{step_id}"
 
 
 def continue_of(step_id: str, row: StepRow) -> str:

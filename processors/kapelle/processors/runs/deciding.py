@@ -3,26 +3,24 @@
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from kapelle.processors.draft import Draft
 from kapelle.processors.effects import Effect
 from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.params import BadNumber, duration_ms
 from kapelle.processors.params.durations import DURATION_MS_DEFAULT
 from kapelle.processors.params.stored import values_of
-from kapelle.processors.runs import restarts, signalling, tasks
-from kapelle.processors.runs.applying import CONTINUE, RUN_TIMEOUT
+from kapelle.processors.runs import dependencies, restarts, tasks
+from kapelle.processors.runs.applying import CONTINUE, DUE, RUN_TIMEOUT, TIMEOUT
 from kapelle.processors.runs.attempts import attempt_of
-from kapelle.processors.runs.execution import Execution
-from kapelle.processors.runs.giving import take_back
+from kapelle.processors.runs.behaviours import BEHAVIOURS
+from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.plan import Plan, digest_of, plan_of
 from kapelle.processors.runs.processor import runs
 from kapelle.processors.runs.restarts import Again, Restart
-from kapelle.processors.runs.retries import Kind
-from kapelle.processors.runs.states import (
-    ENDS_AS,
-    INSTANCE_TERMINAL,
-    RETRYABLE,
-)
+from kapelle.processors.runs.starts import run_started
+from kapelle.processors.runs.states import ENDS_AS, INSTANCE_TERMINAL, RETRYABLE
 from kapelle.processors.runs.tables import RunRow, Runs, StepRow
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, RestartPolicy, StepStatus
@@ -41,43 +39,20 @@ def start_run(message: Message[c.StartRun], state: Runs, now_ms: int) -> Effects
     before = state.runs.get((message.key,))
     if before is not None and before.run_id >= start.run_id:
         return NOTHING_DECIDED  # it has begun already
-    digest = digest_of(start.definition)
-    plan = plan_of(digest, lambda: start.definition)
+    plan = plan_of(digest_of(start.definition), lambda: start.definition)
     restart = Restart.parse(start.restart) if start.restart is not None else None
     again = _again(restart, plan, message.key, state)
-    given = restart.step_run_params if restart else {}
-    draft = Draft(runs, message.key, state)
-    draft.emit(
-        c.RunStarted(
-            workflow_id=start.workflow_id,
-            instance_id=start.instance_id,
-            run_id=start.run_id,
-            request_id=start.request_id,
-            version=start.version,
-            digest=digest,
-            definition=None if state.definitions.get((digest,)) else start.definition,
-            initiator=start.initiator,
-            params=start.params,
-            run_params=start.run_params,
-            step_run_params=restarts.with_step_params(start.step_run_params, given),
-            run_properties=start.run_properties,
-            correlation_id=start.correlation_id,
-            restart=start.restart,
-            author=start.author,
-            timeout_at_ms=now_ms + _timeout_ms(plan, start.params),
-            steps=again.steps if before is not None else (),
-            arrived=again.arrived,
-            satisfied=again.satisfied,
-            iterations=again.iterations,
-            pending=again.pending,
-            again=again.again,
-            at_ms=now_ms,
-        )
+    begins = msgspec.structs.replace(
+        again,
+        steps=again.steps if before is not None else (),  # a first run has no rows to take away
+        step_run_params=restart.step_run_params if restart else {},
     )
-    execution = Execution(draft, message.id, now_ms)
-    execution.skipped = frozenset(restart.skip_steps) if restart else frozenset()
-    execution.ready.extend(again.ready)
-    execution.go_on()
+    draft = Draft(runs, message.key, state)
+    draft.emit(run_started(start, state, now_ms, timeout_ms=_timeout_ms(plan, start.params), begins=begins))
+    flow = Flow(draft, message.id, now_ms, BEHAVIOURS)
+    flow.skipped = frozenset(restart.skip_steps) if restart else frozenset()
+    flow.ready.extend(again.ready)
+    flow.go_on()
     return draft.effects
 
 
@@ -98,13 +73,13 @@ def _timeout_ms(plan: Plan, params: str) -> int:
         return DURATION_MS_DEFAULT
 
 
-def _take_up(execution: Execution, first: str) -> None:
+def _take_up(flow: Flow, first: str) -> None:
     """Continue all steps that a full decision left over: the first one first, the others in order of creation."""
-    rows = execution.state.steps.prefix((execution.key,))
-    left = [(step_id != first, row.sequence, step_id) for (_, step_id), row in rows if _is_left(row, execution.run)]
-    execution.ready.extend(step_id for *_, step_id in sorted(left))
-    execution.in_parts()
-    execution.go_on()
+    rows = flow.state.steps.prefix((flow.key,))
+    left = [(step_id != first, row.sequence, step_id) for (_, step_id), row in rows if _is_left(row, flow.run)]
+    flow.ready.extend(step_id for *_, step_id in sorted(left))
+    flow.in_parts()
+    flow.go_on()
 
 
 def _is_left(row: StepRow, run: RunRow) -> bool:
@@ -130,11 +105,11 @@ def terminate_run(message: Message[c.TerminateRun], state: Runs, now_ms: int) ->
     run, request = state.runs.get((message.key,)), message.value
     if run is None or run.run_id != request.run_id or run.status in INSTANCE_TERMINAL:
         return NOTHING_DECIDED  # it has ended by itself meanwhile
-    execution = Execution(Draft(runs, message.key, state), message.id, now_ms)
-    execution.note(request, None)
-    execution.stop_all(request.action, ENDS_AS[request.action], request.reason)
-    execution.go_on()
-    return execution.draft.effects
+    flow = Flow(Draft(runs, message.key, state), message.id, now_ms, BEHAVIOURS)
+    flow.note(request, None)
+    flow.stop_all(request.action, ENDS_AS[request.action], request.reason)
+    flow.go_on()
+    return flow.draft.effects
 
 
 # Workers ------------------------------------------------------------------------------------------------------------
@@ -149,9 +124,13 @@ def report_task(message: Message[c.ReportTask], state: Runs, now_ms: int) -> Eff
     if refusal is not None or row is None:
         draft.emit(tasks.refused(report, refusal or "", now_ms))
         return draft.effects
-    execution = Execution(draft, message.id, now_ms)
-    tasks.take(execution, report, row)
-    execution.go_on()
+    flow = Flow(draft, message.id, now_ms, BEHAVIOURS)
+    step = flow.plan.steps[report.step_id]
+    resume = flow.behaviour(step).resume
+    if resume is None:
+        raise ValueError(f"Expected a kind of step that workers report on, but {step.step.id!r} is a {step.step.type}")
+    resume(flow, step, row, report)
+    flow.go_on()
     return draft.effects
 
 
@@ -161,10 +140,11 @@ def match_dependency(message: Message[c.MatchDependency], state: Runs, now_ms: i
     run = state.runs.get((message.key,))
     if run is None or run.run_id != message.value.run_id or run.status in INSTANCE_TERMINAL:
         return NOTHING_DECIDED
-    execution = Execution(Draft(runs, message.key, state), message.id, now_ms)
-    signalling.matched(execution, message.value)
-    execution.go_on()
-    return execution.draft.effects
+    flow = Flow(Draft(runs, message.key, state), message.id, now_ms, BEHAVIOURS)
+    if dependencies.match(flow, message.value):
+        flow.pass_on(message.value.step_id)
+    flow.go_on()
+    return flow.draft.effects
 
 
 # Time ---------------------------------------------------------------------------------------------------------------
@@ -173,49 +153,34 @@ def match_dependency(message: Message[c.MatchDependency], state: Runs, now_ms: i
 @runs.timer_due
 def timer_due(message: Message[TimerDue], state: Runs, now_ms: int) -> Effects:
     """A run or an attempt takes too long, a worker is silent, or a step goes on by itself."""
-    execution = Execution(Draft(runs, message.key, state), message.id, now_ms)
+    flow = Flow(Draft(runs, message.key, state), message.id, now_ms, BEHAVIOURS)
     kind, _, step_id = message.value.name.partition("/")
     if kind == RUN_TIMEOUT:
-        _run_timed_out(execution)
-        return execution.draft.effects
+        _run_timed_out(flow)
+        return flow.draft.effects
     if kind == CONTINUE:
-        _take_up(execution, step_id.partition("/")[2])
-        return execution.draft.effects
+        _take_up(flow, step_id.partition("/")[2])
+        return flow.draft.effects
     row = state.steps.get((message.key, step_id))
     if row is None:
         raise ValueError(f"Expected step {step_id!r} of {message.key!r} to have a timer, but there is no such step")
-    STEP_TIMERS[kind](execution, step_id, row)
-    execution.go_on()
-    return execution.draft.effects
+    _step_timer(flow, kind, step_id, row)
+    flow.go_on()
+    return flow.draft.effects
 
 
-def _run_timed_out(execution: Execution) -> None:
+def _run_timed_out(flow: Flow) -> None:
     reason = "The run took longer than its time-out"
-    execution.stop_all(Action.TIME_OUT, StepStatus.TIMED_OUT, reason)
-    execution.end(InstanceStatus.TIMED_OUT, reason)
+    flow.stop_all(Action.TIME_OUT, StepStatus.TIMED_OUT, reason)
+    flow.end(InstanceStatus.TIMED_OUT, reason)
 
 
-def _step_timed_out(execution: Execution, step_id: str, row: StepRow) -> None:
-    reason = f"Attempt {row.attempt} took longer than its time-out"
-    take_back(execution, step_id, row, Action.TIME_OUT, reason)
-    execution.fail(execution.plan.steps[step_id], row, Kind.TIMEOUT, reason)
-
-
-def _lease_lost(execution: Execution, step_id: str, row: StepRow) -> None:
-    """Its lease was the waiting: another worker gets the task at once."""
-    reason = f"Nothing was heard of {row.worker!r} for as long as its lease"
-    take_back(execution, step_id, row, Action.STOP, reason)
-    execution.fail(execution.plan.steps[step_id], row, Kind.PLATFORM, reason, at_once=True)
-
-
-def _goes_on(execution: Execution, step_id: str, row: StepRow) -> None:
-    step, attempt = execution.plan.steps[step_id], attempt_of(step_id, row)
-    if row.status in RETRYABLE:
-        execution.try_again(step, attempt)
-        return
-    known = execution.state.inputs.get((execution.key, step_id))
-    params = execution.expressions.restored(step, known.text) if known else {}
-    execution.finish(step, attempt, (StepStatus.FINISHING,), params)
-
-
-STEP_TIMERS: Final = {"timeout": _step_timed_out, "lease": _lease_lost, "due": _goes_on}
+def _step_timer(flow: Flow, name: str, step_id: str, row: StepRow) -> None:
+    """A retry and a time-out are the same for all kinds of steps; what else can be due, each kind knows itself."""
+    step = flow.plan.steps[step_id]
+    if name == TIMEOUT:
+        flow.time_out(step_id, row)
+    elif name == DUE and row.status in RETRYABLE:
+        flow.try_again(step, attempt_of(step_id, row))
+    else:
+        flow.behaviour(step).timer_due[name](flow, step, row)

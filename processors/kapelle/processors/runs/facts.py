@@ -8,8 +8,7 @@ from kapelle.processors.params.host import InstanceFacts, ParamsHost
 from kapelle.processors.params.stored import Value, values_of
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.plan import Plan, StepPlan
-from kapelle.processors.runs.signalling import BYPASSED
-from kapelle.processors.runs.tables import RunRow, Runs
+from kapelle.processors.runs.tables import BYPASSED, RunRow, Runs
 from kapelle.processors.sel import ExtensionFailed
 from kapelle.processors.sel import Value as SelValue
 

@@ -12,9 +12,11 @@ from kapelle.processors.draft import Draft
 from kapelle.processors.effects import Effect, Emit
 from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.runs import tasks
-from kapelle.processors.runs.execution import Execution
-from kapelle.processors.runs.plan import digest_of
+from kapelle.processors.runs.behaviours import BEHAVIOURS
+from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.processor import runs
+from kapelle.processors.runs.restarts import Again
+from kapelle.processors.runs.starts import run_started
 from kapelle.processors.runs.states import INSTANCE_TERMINAL
 from kapelle.processors.runs.tables import Runs
 from kapelle.schemas import contracts as c
@@ -29,29 +31,9 @@ def start_given_up(message: Message[c.StartRun], reason: str, state: Runs, now_m
     start, before = message.value, state.runs.get((message.key,))
     if before is not None and before.run_id >= start.run_id:
         return ()
-    digest, draft = digest_of(start.definition), Draft(runs, message.key, state)
-    draft.emit(
-        c.RunStarted(
-            workflow_id=start.workflow_id,
-            instance_id=start.instance_id,
-            run_id=start.run_id,
-            request_id=start.request_id,
-            version=start.version,
-            digest=digest,
-            definition=None if state.definitions.get((digest,)) else start.definition,
-            initiator=start.initiator,
-            params=start.params,
-            run_params=start.run_params,
-            step_run_params=start.step_run_params,
-            run_properties=start.run_properties,
-            correlation_id=start.correlation_id,
-            restart=start.restart,
-            author=start.author,
-            timeout_at_ms=now_ms,
-            at_ms=now_ms,
-        )
-    )
-    Execution(draft, message.id, now_ms).end(InstanceStatus.FAILED, reason)
+    draft = Draft(runs, message.key, state)
+    draft.emit(run_started(start, state, now_ms, timeout_ms=0, begins=Again()))
+    Flow(draft, message.id, now_ms, BEHAVIOURS).end(InstanceStatus.FAILED, reason)
     return draft.effects
 
 
@@ -61,10 +43,10 @@ def run_given_up(message: Message[Any], reason: str, state: Runs, now_ms: int) -
     run, run_id = state.runs.get((message.key,)), getattr(message.value, "run_id", None)
     if run is None or run.status in INSTANCE_TERMINAL or run_id not in (None, run.run_id):
         return ()
-    execution = Execution(Draft(runs, message.key, state), message.id, now_ms)
-    execution.stop_all(Action.STOP, StepStatus.STOPPED, reason)
-    execution.end(InstanceStatus.FAILED, reason)
-    return execution.draft.effects
+    flow = Flow(Draft(runs, message.key, state), message.id, now_ms, BEHAVIOURS)
+    flow.stop_all(Action.STOP, StepStatus.STOPPED, reason)
+    flow.end(InstanceStatus.FAILED, reason)
+    return flow.draft.effects
 
 
 @runs.gives_up(c.ReportTask)

@@ -1,16 +1,12 @@
 """Loops of a run: an iteration is over when all its steps are, and then it is repeated or left."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kapelle.processors.params import ParamError
+from kapelle.processors.runs.context import RunContext
 from kapelle.processors.runs.tables import LoopRow
 from kapelle.schemas import contracts as c
-
-if TYPE_CHECKING:
-    from kapelle.processors.runs.execution import Execution
 
 ITERATIONS_MAX: Final = 25_000
 
@@ -23,54 +19,58 @@ class LoopTooLong(ParamError):
         self.header = header
 
 
-def loop_of(execution: Execution, header: str) -> LoopRow:
+def loop_of(context: RunContext, header: str) -> LoopRow:
     """How far a loop is."""
-    row = execution.state.loops.get((execution.key, header))
+    row = context.state.loops.get((context.key, header))
     if row is None:
-        raise ValueError(f"Expected {execution.key!r} to know the loop of {header!r}, but it does not")
+        raise ValueError(f"Expected {context.key!r} to know the loop of {header!r}, but it does not")
     return row
 
 
-def check_iterations(execution: Execution, back: Mapping[str, bool]) -> None:
+def check_iterations(context: RunContext, back: Mapping[str, bool]) -> None:
     """Refuse to lead back into a loop that has had all its iterations."""
     for header, again in back.items():
-        if again and loop_of(execution, header).iteration >= ITERATIONS_MAX:
+        if again and loop_of(context, header).iteration >= ITERATIONS_MAX:
             raise LoopTooLong(header)
 
 
-def end_iteration(execution: Execution, header: str) -> None:
-    """If all of a loop is over, begin it anew or leave it."""
-    row = loop_of(execution, header)
+def end_iteration(context: RunContext, header: str) -> None:
+    """If all of a loop is over, begin it anew or leave it.
+
+    An inner loop counts as one pending part of the loop around it. So the outer iteration cannot end while steps of
+    the inner one are active, and leaving the inner loop may be what ends the outer one.
+    """
+    row = loop_of(context, header)
     if row.pending > 0:
         return
     if row.again:
-        _enter(execution, header)
+        _enter(context, header)
     else:
-        _leave(execution, header, row)
+        _leave(context, header, row)
 
 
-def _enter(execution: Execution, header: str) -> None:
-    plan, loops = execution.plan, execution.plan.graph.loops
+def _enter(context: RunContext, header: str) -> None:
+    plan, loops = context.plan, context.plan.graph.loops
     inside = [one for one, loop in loops.items() if loop.body <= loops[header].body]
     steps = tuple(one for one in plan.graph.order if one in loops[header].body)
-    iterations = {one: loop_of(execution, one).iteration + 1 for one in inside}
+    iterations = {one: loop_of(context, one).iteration + 1 for one in inside}
     pending = {one: plan.pending[one] for one in inside}
-    execution.emit(c.LoopEntered(execution.run.run_id, header, steps, iterations, pending, execution.now_ms))
-    execution.ready.append(header)
-    execution.in_parts()
+    context.emit(c.LoopEntered(context.run.run_id, header, steps, iterations, pending, context.now_ms))
+    context.ready.append(header)
+    context.in_parts()
 
 
-def _leave(execution: Execution, header: str, row: LoopRow) -> None:
+def _leave(context: RunContext, header: str, row: LoopRow) -> None:
     arrived: dict[str, int] = {}
     satisfied: dict[str, bool] = {}
-    for source, target in execution.plan.exits[header]:
-        step = execution.row(source)
+    for source, target in context.plan.exits[header]:
+        step = context.row(source)
         arrived[target] = arrived.get(target, 0) + 1
         holds = step is not None and step.successors.get(target, False)
         satisfied[target] = satisfied.get(target, False) or holds
-    around = execution.plan.graph.loops[header].parent
-    run_id, now_ms = execution.run.run_id, execution.now_ms
-    execution.draft.emit(c.LoopEnded(run_id, header, row.iteration, arrived, satisfied, now_ms, loop=around))
-    execution.tell(arrived)
+    around = context.plan.graph.loops[header].parent
+    run_id, now_ms = context.run.run_id, context.now_ms
+    context.draft.emit(c.LoopEnded(run_id, header, row.iteration, arrived, satisfied, now_ms, loop=around))
+    context.tell(arrived)
     if around is not None:
-        end_iteration(execution, around)
+        end_iteration(context, around)

@@ -17,10 +17,10 @@ from kapelle.processors.effects import Effect
 from kapelle.processors.messages import Message
 from kapelle.processors.params import ParamError
 from kapelle.processors.routes import WORKFLOW_INTERNAL, ids_of
-from kapelle.processors.runs import restarts, signalling
+from kapelle.processors.runs import dependencies, restarts
 from kapelle.processors.runs.attempts import attempt_of
-from kapelle.processors.runs.execution import Execution
-from kapelle.processors.runs.giving import take_back
+from kapelle.processors.runs.behaviours import BEHAVIOURS
+from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.params import parsed_object
 from kapelle.processors.runs.processor import runs
 from kapelle.processors.runs.restarts import Restart
@@ -78,14 +78,14 @@ def act_on_step(message: Message[c.ActOnStep], state: Runs, now_ms: int) -> Effe
     refusal = _action_refused(request, run, row)
     if refusal is not None or run is None or row is None:
         return _refused(draft, request, refusal or (Refusal.NOT_FOUND, ""), now_ms)
-    execution = Execution(draft, message.id, now_ms)
+    flow = Flow(draft, message.id, now_ms, BEHAVIOURS)
     if run.status in INSTANCE_TERMINAL:  # only SKIP is left: the run begins again behind the step
         restart = Restart(RestartPolicy.RESTART_FROM_SPECIFIC, request.step_id, skip_steps=(request.step_id,))
-        _queue(execution, request, restart, run.params)
+        _queue(flow, request, restart, run.params)
         return draft.effects
-    execution.note(request, request.step_id)
-    _act(execution, request, row)
-    execution.go_on()
+    flow.note(request, request.step_id)
+    _act(flow, request, row)
+    flow.go_on()
     _settle(draft, request, run.run_id, now_ms)
     return draft.effects
 
@@ -105,21 +105,22 @@ def _action_refused(request: c.ActOnStep, run: RunRow | None, row: StepRow | Non
     return None
 
 
-def _act(execution: Execution, request: c.ActOnStep, row: StepRow) -> None:
-    step, attempt = execution.plan.steps[request.step_id], attempt_of(request.step_id, row)
+def _act(flow: Flow, request: c.ActOnStep, row: StepRow) -> None:
+    step, attempt = flow.plan.steps[request.step_id], attempt_of(request.step_id, row)
     reason = request.reason or f"{request.author} asked for {request.action}"
-    take_back(execution, request.step_id, row, request.action, reason)
+    flow.take_back(request.step_id, row, request.action, reason)
     if request.action is Action.SKIP:
         if row.status in ACTIVE:
-            execution.skip(step, attempt, (), reason)
+            flow.skip(step, attempt, (), reason)
         else:
-            execution.skip(step, execution.next_attempt(attempt), (StepStatus.CREATED,), reason)
+            flow.skip(step, flow.next_attempt(attempt), (StepStatus.CREATED,), reason)
     elif request.action is Action.BYPASS:
-        signalling.bypass(execution, request.step_id)
+        dependencies.bypass(flow, request.step_id)
+        flow.pass_on(request.step_id)
     elif request.action is Action.KILL:
-        execution.fail_for_good(step, attempt, StepStatus.FATALLY_FAILED, reason)
+        flow.fail_for_good(step, attempt, StepStatus.FATALLY_FAILED, reason)
     else:
-        execution.change(attempt, (StepStatus.STOPPED,), reason=reason)
+        flow.change(attempt, (StepStatus.STOPPED,), reason=reason)
 
 
 @runs.decides(c.RestartRun)
@@ -131,34 +132,34 @@ def restart_run(message: Message[c.RestartRun], state: Runs, now_ms: int) -> Eff
     run = state.runs.get((message.key,))
     if run is None:
         return _restart_unknown(draft, request, now_ms)
-    execution = Execution(draft, message.id, now_ms)
+    flow = Flow(draft, message.id, now_ms, BEHAVIOURS)
     if run.status not in INSTANCE_TERMINAL:
-        return _restart_step(execution, request, message.id)
+        return _restart_step(flow, request, message.id)
     rows = restarts.rows_of(message.key, state)
-    refusal = restarts.refused(request, execution.plan, rows)
+    refusal = restarts.refused(request, flow.plan, rows)
     if refusal is not None:
         return _refused(draft, request, (Refusal.INVALID, refusal), now_ms)
     try:
         given = parsed_object(request.run_params)
-        params = restarts.restarted_params(run, execution.plan, given, request, now_ms) if given else run.params
-        step_run_params = restarts.step_params(request.step_run_params, execution.plan)
+        params = restarts.restarted_params(run, flow.plan, given, request, now_ms) if given else run.params
+        step_run_params = restarts.step_params(request.step_run_params, flow.plan)
         restarts.check_size(params, request.run_params, request.step_run_params)
     except ParamError as error:
         return _refused(draft, request, (Refusal.INVALID, str(error)), now_ms)
     step_id = request.step_id if request.policy is RestartPolicy.RESTART_FROM_SPECIFIC else None
-    _queue(execution, request, Restart(request.policy, step_id, step_run_params), params)
+    _queue(flow, request, Restart(request.policy, step_id, step_run_params), params)
     return draft.effects
 
 
-def _queue(execution: Execution, request: Request, restart: Restart, params: str) -> None:
+def _queue(flow: Flow, request: Request, restart: Restart, params: str) -> None:
     """Ask `workflows` for a new run: its run strategy holds for restarts too."""
-    run, text, request_id = execution.run, restart.json(), request.request_id
-    if execution.state.answers.get((execution.key, request_id)) is None:
-        asked = c.RestartRequested(request_id, request.author, run.run_id + 1, text, execution.now_ms)
-        execution.draft.emit(asked)
+    run, text, request_id = flow.run, restart.json(), request.request_id
+    if flow.state.answers.get((flow.key, request_id)) is None:
+        asked = c.RestartRequested(request_id, request.author, run.run_id + 1, text, flow.now_ms)
+        flow.draft.emit(asked)
     given = request.run_params if isinstance(request, c.RestartRun) else "{}"
     queued = c.QueueRun(request_id, request.author, run.instance_id, text, params, given)
-    execution.draft.send(WORKFLOW_INTERNAL, run.workflow_id, queued)
+    flow.draft.send(WORKFLOW_INTERNAL, run.workflow_id, queued)
 
 
 def _restart_unknown(draft: Draft[Runs], request: c.RestartRun, now_ms: int) -> Effects:
@@ -173,15 +174,15 @@ def _restart_unknown(draft: Draft[Runs], request: c.RestartRun, now_ms: int) -> 
     return draft.effects
 
 
-def _restart_step(execution: Execution, request: c.RestartRun, cause: str) -> Effects:
+def _restart_step(flow: Flow, request: c.RestartRun, cause: str) -> Effects:
     """A new attempt at a step that has failed, while the others go on."""
-    draft, run, now_ms = execution.draft, execution.run, execution.now_ms
-    row = execution.state.steps.get((execution.key, request.step_id or ""))
-    refusal = _step_restart_refused(execution, request, row)
+    draft, run, now_ms = flow.draft, flow.run, flow.now_ms
+    row = flow.state.steps.get((flow.key, request.step_id or ""))
+    refusal = _step_restart_refused(flow, request, row)
     if refusal is not None or row is None or request.step_id is None:
         return _refused(draft, request, (Refusal.INVALID, refusal or ""), now_ms)
     try:
-        more = restarts.step_params(request.step_run_params, execution.plan)
+        more = restarts.step_params(request.step_run_params, flow.plan)
         given = restarts.with_step_params(run.step_run_params, more)
         restarts.check_size(run.params, run.run_params, given)
     except ParamError as error:
@@ -198,25 +199,25 @@ def _restart_step(execution: Execution, request: c.RestartRun, cause: str) -> Ef
             step_run_params=given if more else None,
         )
     )
-    execution = Execution(draft, cause, now_ms)  # one that knows the parameters
+    flow = Flow(draft, cause, now_ms, BEHAVIOURS)  # one that knows the parameters
     retries = {**row.retries, "manual": row.retries.get("manual", 0) + 1}
     attempt = msgspec.structs.replace(attempt_of(request.step_id, row), retries=retries)
-    execution.try_again(execution.plan.steps[request.step_id], attempt)
-    execution.go_on()
+    flow.try_again(flow.plan.steps[request.step_id], attempt)
+    flow.go_on()
     _settle(draft, request, run.run_id, now_ms)
     return draft.effects
 
 
-def _step_restart_refused(execution: Execution, request: c.RestartRun, row: StepRow | None) -> str | None:
+def _step_restart_refused(flow: Flow, request: c.RestartRun, row: StepRow | None) -> str | None:
     if request.step_id is None:
-        return f"Expected the instance to have ended, but it is {execution.run.status}"
+        return f"Expected the instance to have ended, but it is {flow.run.status}"
     if row is None:
         return f"Expected step {request.step_id!r:.80} to have been created, but it was not"
     if request.run_params != "{}":
-        return f"Expected run_params only for an instance that has ended, but it is {execution.run.status}"
+        return f"Expected run_params only for an instance that has ended, but it is {flow.run.status}"
     if row.status not in RESTARTABLE_IN_RUN:
         return f"Expected step {request.step_id!r} to have failed while the instance runs, but it is {row.status}"
-    mode = execution.plan.steps[request.step_id].step.failure_mode
+    mode = flow.plan.steps[request.step_id].step.failure_mode
     if mode != "FAIL_AFTER_RUNNING":
         return f"Expected the failure mode FAIL_AFTER_RUNNING of step {request.step_id!r}, but it is {mode}"
     return None

@@ -26,6 +26,7 @@ class StepPlan(msgspec.Struct, frozen=True):
     """A step, where it leads, and which loop it is in."""
 
     step: Step
+    kind: str  # its type in capitals, which says what the step does
     forward: tuple[Edge, ...]
     back: tuple[Edge, ...]  # to the first steps of loops that it is in
     indegree: int
@@ -81,6 +82,7 @@ def _step_plan(step: Step, graph: Graph, defaults: Definitions) -> StepPlan:
     back = graph.back_edges.get(step.id, ())
     return StepPlan(
         step=step,
+        kind=step.type.upper(),
         forward=tuple(Edge(to, _condition(text)) for to, text in step.successors.items() if to not in back),
         back=tuple(Edge(to, _condition(text)) for to, text in step.successors.items() if to in back),
         indegree=len(graph.predecessors.get(step.id, ())),

@@ -65,9 +65,10 @@ class Restart(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Again(msgspec.Struct, frozen=True):
-    """What a new run begins with. The fields are those of `RunStarted`."""
+    """What a new run begins with. The fields are those of `RunStarted`, and the steps that begin at once."""
 
     steps: tuple[str, ...] = ()
+    step_run_params: Mapping[str, Any] = {}  # what a restart gives for steps
     arrived: dict[str, int] = {}
     satisfied: dict[str, bool] = {}
     iterations: dict[str, int] = {}

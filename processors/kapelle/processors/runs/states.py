@@ -33,9 +33,10 @@ RESTARTABLE_IN_RUN: Final = TERMINAL - COMPLETE - RETRYABLE
 # The work is out of the engine's hands.
 GIVEN_OUT: Final = frozenset({S.STARTING, S.RUNNING})
 
-# What an attempt passes through before its signals are there, and then until its work begins.
-UP_TO_SIGNALS: Final = (S.CREATED, S.INITIALIZED, S.WAITING_FOR_SIGNALS)
-UP_TO_START: Final = (S.EVALUATING_PARAMS, S.WAITING_FOR_PERMITS, S.STARTING)
+# What an attempt passes through before the first gate, until its signals are there, and behind the last gate.
+UP_TO_GATES: Final = (S.CREATED, S.INITIALIZED)
+UP_TO_SIGNALS: Final = (*UP_TO_GATES, S.WAITING_FOR_SIGNALS)
+UP_TO_START: Final = (S.WAITING_FOR_PERMITS, S.STARTING)
 
 _END: Final = frozenset({Action.STOP, Action.KILL})
 _END_OR_SKIP: Final = _END | {Action.SKIP}

@@ -4,10 +4,14 @@ All keys begin with the key of the instance, `workflow/instance`. The rows of st
 instance as all its runs have left it, and a restart takes away those that run again.
 """
 
+from typing import Final
+
 import msgspec
 
 from kapelle.processors.tables import Tables, table
 from kapelle.schemas.contracts import InstanceStatus, StepStatus
+
+BYPASSED: Final = 0  # the number of no signal: the step goes on without the one that it waited for
 
 
 class DefinitionRow(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -21,15 +21,17 @@ from typing import Final
 from kapelle.processors.params import SEL, ParamError, Validating, definitions_of, with_outputs
 from kapelle.processors.runs.answers import answer_of
 from kapelle.processors.runs.attempts import Attempt, attempt_of
-from kapelle.processors.runs.execution import Execution
-from kapelle.processors.runs.giving import lease_ms
+from kapelle.processors.runs.context import Params
+from kapelle.processors.runs.dispatch import give_out, lease_ms, take_back, terms_of
+from kapelle.processors.runs.flow import Flow
+from kapelle.processors.runs.gates import Launch
 from kapelle.processors.runs.params import checked_json, parsed_object
 from kapelle.processors.runs.plan import StepPlan
 from kapelle.processors.runs.retries import Kind
 from kapelle.processors.runs.states import GIVEN_OUT, INSTANCE_TERMINAL
 from kapelle.processors.runs.tables import RunRow, StepRow
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Report, StepStatus
+from kapelle.schemas.contracts import Action, Report, StepStatus
 
 NAME_CHARS_MAX: Final = 256
 LOG_CHARS_MAX: Final = 16_384  # of one word; a step may log again a second later
@@ -59,20 +61,39 @@ def refused(report: c.ReportTask, reason: str, now_ms: int) -> c.ReportRefused:
     return c.ReportRefused(step_id, token, worker, report.report, reason, now_ms)
 
 
-def take(execution: Execution, report: c.ReportTask, row: StepRow) -> None:
+def begin(flow: Flow, launch: Launch) -> None:
+    """Give the work to a worker. The attempt is STARTING until one says that it has it."""
+    step, attempt = launch.step, launch.attempt
+    terms = terms_of(flow, step, attempt, launch.params)
+    text = launch.params_json
+    flow.change(attempt, launch.passed, params=text, token=terms.token, timeout_at_ms=terms.deadline_ms)
+    give_out(flow, step, attempt, terms, text)
+
+
+def lease_lost(flow: Flow, step: StepPlan, row: StepRow) -> None:
+    """Its lease was the waiting: another worker gets the task at once.
+
+    The silent worker may still be at it. It is told to stop, and what it says later does not have the token of the new
+    attempt.
+    """
+    reason = f"Nothing was heard of {row.worker!r} for as long as its lease"
+    take_back(flow, step.step.id, row, Action.STOP, reason)
+    flow.fail(step, row, Kind.PLATFORM, reason, at_once=True)
+
+
+def resume(flow: Flow, step: StepPlan, row: StepRow, report: c.ReportTask) -> None:
     """Go on with a step as its worker says."""
-    step = execution.plan.steps[report.step_id]
-    _keep_log(execution, report, row)
+    _keep_log(flow, report, row)
     if (answer := answer_of(report)) is not None:
-        execution.answered = (report.step_id, row.attempt, row.iteration, answer)
-    TAKEN[report.report](execution, report, step, row)
+        flow.answered = (report.step_id, row.attempt, row.iteration, answer)
+    TAKEN[report.report](flow, report, step, row)
 
 
-def _keep_log(execution: Execution, report: c.ReportTask, row: StepRow) -> None:
+def _keep_log(flow: Flow, report: c.ReportTask, row: StepRow) -> None:
     said = "" if report.report in REASONED else report.message
     text = "\n".join(part for part in (report.log, said) if part)
     if text:
-        execution.draft.emit(
+        flow.draft.emit(
             c.StepLogged(
                 run_id=row.run_id,
                 step_id=report.step_id,
@@ -81,20 +102,20 @@ def _keep_log(execution: Execution, report: c.ReportTask, row: StepRow) -> None:
                 token=report.token,
                 worker=report.worker,
                 text=text[:LOG_CHARS_MAX],
-                at_ms=execution.now_ms,
+                at_ms=flow.now_ms,
             )
         )
 
 
-def _alive(execution: Execution, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
-    lease_at_ms = execution.now_ms + _lease_ms(execution, step)
+def _alive(flow: Flow, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
+    lease_at_ms = flow.now_ms + _lease_ms(flow, step)
     attempt = attempt_of(report.step_id, row)
     if row.status is StepStatus.STARTING:
-        execution.change(attempt, (StepStatus.RUNNING,), worker=report.worker, lease_at_ms=lease_at_ms)
+        flow.change(attempt, (StepStatus.RUNNING,), worker=report.worker, lease_at_ms=lease_at_ms)
         return
-    left_ms = (row.lease_at_ms or 0) - execution.now_ms
-    if left_ms * RENEW_SHARE < (lease_at_ms - execution.now_ms) * (RENEW_SHARE - 1):
-        execution.draft.emit(
+    left_ms = (row.lease_at_ms or 0) - flow.now_ms
+    if left_ms * RENEW_SHARE < (lease_at_ms - flow.now_ms) * (RENEW_SHARE - 1):
+        flow.draft.emit(
             c.LeaseRenewed(
                 run_id=row.run_id,
                 step_id=report.step_id,
@@ -102,31 +123,29 @@ def _alive(execution: Execution, report: c.ReportTask, step: StepPlan, row: Step
                 token=report.token,
                 worker=report.worker,
                 lease_at_ms=lease_at_ms,
-                at_ms=execution.now_ms,
+                at_ms=flow.now_ms,
             )
         )
 
 
-def _lease_ms(execution: Execution, step: StepPlan) -> int:
-    known = execution.state.inputs.get((execution.key, step.step.id))
-    return lease_ms(execution.expressions.restored(step, known.text) if known else {})
+def _lease_ms(flow: Flow, step: StepPlan) -> int:
+    return lease_ms(flow.inputs(step))
 
 
-def _succeeded(execution: Execution, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
+def _succeeded(flow: Flow, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
     attempt, passed = attempt_of(report.step_id, row), _passed(row)
-    known = execution.state.inputs.get((execution.key, report.step_id))
     try:
-        params = execution.expressions.restored(step, known.text) if known else {}
+        params: Params = flow.inputs(step)
         if report.outputs is not None:
             outputs = definitions_of(parsed_object(report.outputs))
-            means = Validating(SEL, execution.expressions.budget(attempt))
-            params = with_outputs(params, outputs, means=means, now_ms=execution.now_ms)
+            means = Validating(SEL, flow.expressions.budget(attempt))
+            params = with_outputs(params, outputs, means=means, now_ms=flow.now_ms)
             checked_json(report.step_id, params)
     except ParamError as error:
         reason = f"Expected output data that fits the step's parameters: {error}"
-        execution.change(attempt, (*passed, StepStatus.INTERNALLY_FAILED), reason=reason, worker=report.worker)
+        flow.change(attempt, (*passed, StepStatus.INTERNALLY_FAILED), reason=reason, worker=report.worker)
         return
-    execution.finish(step, attempt, passed, params, report.signals)
+    flow.finish(step, attempt, passed, params, report.signals)
 
 
 def _passed(row: StepRow) -> tuple[StepStatus, ...]:
@@ -134,34 +153,34 @@ def _passed(row: StepRow) -> tuple[StepStatus, ...]:
     return (*begun, StepStatus.FINISHING)
 
 
-def _failed(kind: Kind) -> Callable[[Execution, c.ReportTask, StepPlan, StepRow], None]:
-    def take_failure(execution: Execution, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
-        execution.fail(step, row, kind, report.message or f"The worker {report.worker!r} reported {report.report}")
+def _failed(kind: Kind) -> Callable[[Flow, c.ReportTask, StepPlan, StepRow], None]:
+    def take_failure(flow: Flow, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
+        flow.fail(step, row, kind, report.message or f"The worker {report.worker!r} reported {report.report}")
 
     return take_failure
 
 
-def _fatal(execution: Execution, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
+def _fatal(flow: Flow, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
     attempt: Attempt = attempt_of(report.step_id, row)
     reason = report.message or f"The worker {report.worker!r} reported an error that no retry will mend"
-    execution.fail_for_good(step, attempt, StepStatus.FATALLY_FAILED, reason)
+    flow.fail_for_good(step, attempt, StepStatus.FATALLY_FAILED, reason)
 
 
-def _stopped(execution: Execution, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
+def _stopped(flow: Flow, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
     reason = report.message or f"The worker {report.worker!r} stopped it"
-    execution.change(attempt_of(step.step.id, row), (StepStatus.STOPPED,), reason=reason)
+    flow.change(attempt_of(step.step.id, row), (StepStatus.STOPPED,), reason=reason)
 
 
-def _returned(execution: Execution, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
+def _returned(flow: Flow, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
     reason = report.message or f"The worker {report.worker!r} gave it back"
-    execution.give_back(step, row, reason)
+    flow.give_back(step, row, reason)
 
 
 # The message of these is the reason of what becomes of the attempt.
 REASONED: Final = frozenset(
     {Report.USER_ERROR, Report.PLATFORM_ERROR, Report.FATAL_ERROR, Report.STOPPED, Report.RETURNED}
 )
-TAKEN: Final[Mapping[Report, Callable[[Execution, c.ReportTask, StepPlan, StepRow], None]]] = {
+TAKEN: Final[Mapping[Report, Callable[[Flow, c.ReportTask, StepPlan, StepRow], None]]] = {
     Report.STARTED: _alive,
     Report.HEARTBEAT: _alive,
     Report.SUCCEEDED: _succeeded,

@@ -14,95 +14,68 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import msgspec
 
 from kapelle.processors.definitions import FailureMode
 from kapelle.processors.draft import Draft
-from kapelle.processors.lazy import lazy
 from kapelle.processors.params import ParamError
 from kapelle.processors.params.stored import values_json
 from kapelle.processors.routes import SIGNAL_INTERNAL, WORKFLOW_INTERNAL
-from kapelle.processors.runs import giving, loops, signalling
+from kapelle.processors.runs import dependencies, loops, signalling
 from kapelle.processors.runs.applying import NOTHING
 from kapelle.processors.runs.attempts import Attempt, attempt_of
-from kapelle.processors.runs.giving import REASON_CHARS_MAX, Params
-from kapelle.processors.runs.params import Expressions, checked_json
-from kapelle.processors.runs.plan import Edge, Plan, StepPlan, plan_of
+from kapelle.processors.runs.context import NO_JOIN, Params, RunContext, Statuses
+from kapelle.processors.runs.gates import GATES, GATES_AFTER, Gate, Launch
+from kapelle.processors.runs.plan import Edge, StepPlan
 from kapelle.processors.runs.retries import ENDS_AS, WAITS_AS, Kind, retry_of
-from kapelle.processors.runs.states import ACTIVE, UP_TO_SIGNALS, UP_TO_START
+from kapelle.processors.runs.states import ACTIVE, UP_TO_START
 from kapelle.processors.runs.status import instance_status, run_status
-from kapelle.processors.runs.tables import JoinRow, RunRow, Runs, StepRow
+from kapelle.processors.runs.tables import Runs, StepRow
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, StepStatus
 
-CHANGES_MAX: Final = 250
-CONTINUED_MAX: Final = 100  # of a decision that goes round a loop, or goes on with what was left over
 AT_ONCE_MAX: Final = 5_000  # attempts
 PAUSE_MS: Final = 50  # so a loop of steps that take no time makes up to 2,000 changes a second
 VISITS_PER_CHANGE: Final = 1_000  # a decision that has spent what one attempt may spend begins no more steps
-NOOP, SLEEP = "NOOP", "SLEEP"
+TASK: Final = "TASK"  # the behaviour of every kind of step that the engine leaves to workers
 DONE: Final = (StepStatus.RUNNING, StepStatus.FINISHING)
-NO_JOIN: Final = JoinRow(0, satisfied=False)
-
-Statuses = tuple[StepStatus, ...]
 
 
-class Execution:
-    """One decision about one run."""
+class Behaviour(msgspec.Struct, frozen=True):
+    """What a kind of step does. The flow says when; `behaviours` has the table."""
 
-    def __init__(self, draft: Draft[Runs], cause: str, now_ms: int) -> None:
-        row = draft.state.runs.get((draft.key,))
-        if row is None:
-            raise ValueError(f"Expected a run of {draft.key!r}, but there is none")
-        self.draft = draft
-        self.key = draft.key
-        self.state = draft.state
-        self.now_ms = now_ms
-        self.run: RunRow = row
+    begin: Callable[[Flow, Launch], None]  # all gates are passed: do the work, or have it done
+    resume: Callable[[Flow, StepPlan, StepRow, c.ReportTask], None] | None = None  # whoever does the work reports
+    take_back: Callable[[RunContext, str, StepRow, Action, str], None] | None = None  # the work is no longer wanted
+    timer_due: Mapping[str, Callable[[Flow, StepPlan, StepRow], None]] = {}  # by the name of the timer
+
+
+class Flow(RunContext):
+    """A decision about a run that makes it go on."""
+
+    def __init__(self, draft: Draft[Runs], cause: str, now_ms: int, behaviours: Mapping[str, Behaviour]) -> None:
+        super().__init__(draft, cause, now_ms)
+        self.behaviours = behaviours
         self.skipped: frozenset[str] = frozenset()
-        self.ready: deque[str] = deque()
-        self.cause = cause  # the id of the message: tokens are made from it
-        self.changes_max = CHANGES_MAX
-        self.answered: tuple[str, int, int, str] | None = None  # the step, attempt and iteration, and which answer
-        self._changes = 0
 
-    # Made when they are first asked for: a run that is given up ends without them.
-
-    @lazy
-    def plan(self) -> Plan:
-        """The definition, ready to be run."""
-        return plan_of(self.run.digest, lambda: self._definition(self.run.digest))
-
-    @lazy
-    def expressions(self) -> Expressions:
-        """What evaluates the expressions of its steps."""
-        return Expressions(self.run, self.state, self.plan, self.now_ms)
-
-    def _definition(self, digest: str) -> str:
-        row = self.state.definitions.get((digest,))
-        if row is None:
-            raise ValueError(f"Expected the definition {digest} of {self.key!r} to be known, but it is not")
-        return row.text
+    def behaviour(self, step: StepPlan) -> Behaviour:
+        """What this kind of step does."""
+        return self.behaviours.get(step.kind) or self.behaviours[TASK]
 
     # What a run does by itself ----------------------------------------------------------------------------------------
 
     def go_on(self) -> None:
         """Create what is ready, and what becomes ready by that; end the run if nothing is active any more."""
         while self.ready:
-            if self._changes + self.expressions.spent // VISITS_PER_CHANGE >= self.changes_max:
+            if self.changes + self.expressions.spent // VISITS_PER_CHANGE >= self.changes_max:
                 self._leave_the_rest()
                 return
             self._create(self.ready.popleft())
         if (self.state.progress.get((self.key,)) or NOTHING).active == 0:
             self.end()
-
-    def in_parts(self) -> None:
-        """End this decision sooner: it goes round a loop, or goes on with what was left over, and others wait."""
-        self.changes_max = min(self.changes_max, CONTINUED_MAX)
 
     def end(self, status: InstanceStatus | None = None, reason: str = "") -> None:
         """The run is over."""
@@ -135,42 +108,27 @@ class Execution:
             self.begin(step, attempt)
 
     def begin(self, step: StepPlan, attempt: Attempt) -> None:
-        """Begin an attempt: wait for its signals, or go on to its work."""
-        if step.step.signal_dependencies:
-            try:
-                if not signalling.are_there(self, step, attempt):
-                    return
-            except ParamError as error:
-                failed = (StepStatus.CREATED, StepStatus.INITIALIZED, StepStatus.INTERNALLY_FAILED)
-                self.change(attempt, failed, reason=str(error))
-                return
-        self.work(step, attempt, UP_TO_SIGNALS)
+        """Begin an attempt: it passes the gates to its work, or waits at one of them."""
+        self._launch(Launch(step, attempt), GATES)
 
-    def work(self, step: StepPlan, attempt: Attempt, passed: Statuses) -> None:
-        """Evaluate the parameters of an attempt, and do its work or give it out."""
+    def pass_on(self, step_id: str) -> None:
+        """An attempt has what it waited for: it goes on behind that gate."""
+        row = self.row(step_id)
+        if row is not None:
+            launch = Launch(self.plan.steps[step_id], attempt_of(step_id, row), ())
+            self._launch(launch, GATES_AFTER[row.status])
+
+    def _launch(self, launch: Launch, gates: tuple[Gate, ...]) -> None:
         try:
-            params = self.expressions.params(step, attempt)
-            text = checked_json(attempt.step_id, params)
+            for lets_pass in gates:
+                if not lets_pass(self, launch):
+                    return
         except ParamError as error:
-            failed = (*passed, StepStatus.EVALUATING_PARAMS, StepStatus.INTERNALLY_FAILED)
-            self.change(attempt, failed, reason=str(error))
+            # Nothing was given out yet, and another attempt would find the same: there is no retry.
+            self.change(launch.attempt, (*launch.passed, StepStatus.INTERNALLY_FAILED), reason=str(error))
             return
-        kind, begun = step.step.type.upper(), (*passed, *UP_TO_START)
-        wait_ms = giving.sleep_ms(params) if kind == SLEEP else 0
-        if kind == NOOP or (kind == SLEEP and wait_ms == 0):
-            self.finish(step, attempt, (*begun, *DONE), params)
-        elif kind == SLEEP:
-            self.change(
-                attempt,
-                (*begun, StepStatus.RUNNING),
-                params=text,
-                due_at_ms=self.now_ms + wait_ms,
-                timeout_at_ms=giving.timeout_at_ms(self, step),
-            )
-        else:
-            terms = giving.terms_of(self, step, attempt, params)
-            self.change(attempt, begun, params=text, token=terms.token, timeout_at_ms=terms.deadline_ms)
-            giving.give_out(self, step, attempt, terms, text)
+        launch.passed = (*launch.passed, *UP_TO_START)
+        self.behaviour(launch.step).begin(self, launch)
 
     # What becomes of a step -------------------------------------------------------------------------------------------
 
@@ -189,9 +147,7 @@ class Execution:
 
     def skip(self, step: StepPlan, attempt: Attempt, passed: Statuses, reason: str) -> None:
         """Somebody wants the run to go on as if the step were done."""
-        row = self.state.inputs.get((self.key, attempt.step_id))
-        params = self.expressions.restored(step, row.text) if row else {}
-        self._complete(step, attempt, (*passed, StepStatus.SKIPPED), params=params, reason=reason)
+        self._complete(step, attempt, (*passed, StepStatus.SKIPPED), params=self.inputs(step), reason=reason)
 
     def fail(self, step: StepPlan, row: StepRow, kind: Kind, reason: str, *, at_once: bool = False) -> None:
         """An attempt has failed: there is another one, or the step has failed for good."""
@@ -226,20 +182,37 @@ class Execution:
         """There is no other attempt. The failure mode says what becomes of the run, if the work itself has failed."""
         mode = step.step.failure_mode if status is StepStatus.FATALLY_FAILED else FailureMode.FAIL_AFTER_RUNNING
         if mode is FailureMode.IGNORE_FAILURE:
-            row = self.state.inputs.get((self.key, attempt.step_id))
-            params = self.expressions.restored(step, row.text) if row else {}
-            self._complete(step, attempt, (StepStatus.COMPLETED_WITH_ERROR,), params=params, reason=reason)
+            statuses = (StepStatus.COMPLETED_WITH_ERROR,)
+            self._complete(step, attempt, statuses, params=self.inputs(step), reason=reason)
             return
         self.change(attempt, (status,), reason=reason)
         if mode is FailureMode.FAIL_IMMEDIATELY:
             self.stop_all(Action.STOP, StepStatus.STOPPED, f"Step {attempt.step_id!r} failed: {reason}")
+
+    def time_out(self, step_id: str, row: StepRow) -> None:
+        """An attempt takes too long: the work is taken back before the next attempt begins."""
+        reason = f"Attempt {row.attempt} took longer than its time-out"
+        self.take_back(step_id, row, Action.TIME_OUT, reason)
+        self.fail(self.plan.steps[step_id], row, Kind.TIMEOUT, reason)
+
+    def take_back(self, step_id: str, row: StepRow, action: Action, reason: str) -> None:
+        """An attempt is about to end: nobody works or waits for it any more.
+
+        A run must end even when its definition is what no decision can cope with. So nobody looks up the kind of the
+        step: every behaviour is asked, and knows its own work by the rows that it has made.
+        """
+        if row.status is StepStatus.WAITING_FOR_SIGNALS:
+            dependencies.forget(self, step_id)
+        for take_back in dict.fromkeys(one.take_back for one in self.behaviours.values()):
+            if take_back is not None:
+                take_back(self, step_id, row, action, reason)
 
     def stop_all(self, action: Action, status: StepStatus, reason: str) -> None:
         """End every step that is active."""
         self.ready.clear()
         for (_, step_id), row in list(self.state.steps.prefix((self.key,))):
             if row.status in ACTIVE and row.run_id == self.run.run_id:
-                giving.take_back(self, step_id, row, action, reason)
+                self.take_back(step_id, row, action, reason)
                 self.change(attempt_of(step_id, row), (status,), reason=reason)
 
     def _complete(
@@ -251,8 +224,10 @@ class Execution:
         """
         try:
             forward = self._conditions(step.forward, step, attempt, params)
-            back = self._conditions(step.back, step, attempt, params)
-            loops.check_iterations(self, back)
+            back: dict[str, bool] = {}
+            if step.back:
+                back = self._conditions(step.back, step, attempt, params)
+                loops.check_iterations(self, back)
         except ParamError as error:
             if statuses[-1] is not StepStatus.SKIPPED:
                 self.change(attempt, (*statuses[:-1], StepStatus.INTERNALLY_FAILED), reason=str(error))
@@ -281,19 +256,6 @@ class Execution:
             return {edge.to: False for edge in edges}
         return {edge.to: self.expressions.holds(edge, step, attempt, params) for edge in edges}
 
-    def tell(self, steps: Iterable[str]) -> None:
-        """The steps whose predecessors are all complete now are ready."""
-        for step_id in steps:
-            join = self.state.joins.get((self.key, step_id)) or NO_JOIN
-            if join.arrived == self.plan.steps[step_id].indegree:
-                self.ready.append(step_id)
-
-    # Attempts ---------------------------------------------------------------------------------------------------------
-
-    def row(self, step_id: str) -> StepRow | None:
-        """The latest attempt of a step; None if it was not created."""
-        return self.state.steps.get((self.key, step_id))
-
     def _first(self, step_id: str) -> Attempt:
         """The attempt to make of a step that becomes ready; one that was left over has been counted already."""
         row = self.row(step_id)
@@ -301,55 +263,4 @@ class Execution:
             return attempt_of(step_id, row)
         loop = self.plan.steps[step_id].loop
         iteration = loops.loop_of(self, loop).iteration if loop is not None else 1
-        return Attempt(step_id, 1, iteration, self._sequence())
-
-    def next_attempt(self, attempt: Attempt) -> Attempt:
-        """The attempt after this one."""
-        return msgspec.structs.replace(attempt, attempt=attempt.attempt + 1, sequence=self._sequence())
-
-    def _sequence(self) -> int:
-        return (self.state.progress.get((self.key,)) or NOTHING).sequence + 1
-
-    def change(self, attempt: Attempt, statuses: Statuses, *, reason: str = "", **more: Any) -> None:
-        """Decide that an attempt goes through these states."""
-        row = self.row(attempt.step_id)
-        if row is not None and row.status is StepStatus.CREATED and statuses[0] is StepStatus.CREATED:
-            statuses = statuses[1:]  # a full decision had left it over
-        self.emit(
-            c.StepChanged(
-                run_id=self.run.run_id,
-                step_id=attempt.step_id,
-                attempt=attempt.attempt,
-                iteration=attempt.iteration,
-                sequence=attempt.sequence,
-                statuses=statuses,
-                reason=reason[:REASON_CHARS_MAX],
-                retries=attempt.retries,
-                answer=self.answered and self._answer(attempt, self.answered),
-                at_ms=self.now_ms,
-                **more,
-            )
-        )
-
-    def _answer(self, attempt: Attempt, answered: tuple[str, int, int, str]) -> str | None:
-        is_answered = answered[:3] == (attempt.step_id, attempt.attempt, attempt.iteration)
-        return answered[3] if is_answered else None
-
-    def emit(self, event: c.StepChanged | c.LoopEntered) -> None:
-        """Decide on a change, of which a decision may hold only so many."""
-        self._changes += 1
-        self.draft.emit(event)
-
-    def note(self, request: c.TerminateRun | c.ActOnStep, step_id: str | None) -> None:
-        """Decide that somebody has acted on the run, or on one of its steps."""
-        self.draft.emit(
-            c.ActionTaken(
-                request.request_id,
-                request.author,
-                self.run.run_id,
-                request.action,
-                request.reason[:REASON_CHARS_MAX],
-                self.now_ms,
-                step_id=step_id,
-            )
-        )
+        return Attempt(step_id, 1, iteration, self.next_sequence())
