@@ -30,7 +30,6 @@ COMMANDS: Final = {
     "replay": "replay:group",
     "verify": "verify:verify",
     "dlq": "dlq:group",
-    "dead-letters": "dead_letters:group",
     "sources": "sources:group",
     "outbox": "outbox:group",
     "sinks": "sinks:group",

@@ -94,7 +94,7 @@ def test_help_of_every_command_gives_an_example_of_it(words: tuple[str, ...]) ->
     assert f"    kapelle {' '.join(words)}" in result.stdout
 
 
-@pytest.mark.parametrize("words", [(), ("topics",), ("processors",), ("dead-letters",)], ids=" ".join)
+@pytest.mark.parametrize("words", [(), ("topics",), ("processors",), ("dlq",)], ids=" ".join)
 def test_a_group_without_a_command_shows_its_help(words: tuple[str, ...]) -> None:
     result = kapelle(*words)
 
