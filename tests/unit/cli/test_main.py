@@ -13,9 +13,9 @@ import typer.main
 from typer.core import TyperGroup
 from typer.testing import CliRunner, Result
 
-from kapelle.cli.commands import COMMANDS, Commands
 from kapelle.cli.errors import MEANINGS
 from kapelle.cli.main import main
+from kapelle.cli.root import COMMANDS, Commands
 from kapelle.cli.whole import cli
 
 PROOF = "tests.proof.processors:topology"
@@ -52,7 +52,7 @@ def test_nothing_that_is_slow_to_load_is_loaded_before_it_is_known_which_command
 def test_no_command_but_the_one_that_is_named_is_loaded() -> None:
     asked = "from kapelle.cli.main import main\ntry: main(['topology', '--help'])\nexcept SystemExit: pass"
 
-    assert loaded([f"kapelle.cli.{name}" for name in COMMANDS], asked) == ["kapelle.cli.topology"]
+    assert loaded([f"kapelle.cli.commands.{name}" for name in COMMANDS], asked) == ["kapelle.cli.commands.topology"]
 
 
 @pytest.mark.parametrize("words", [["--help"], []], ids=" ".join)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kapelle.cli.errors import NoServers
-from kapelle.cli.options import Target, properties
+from kapelle.cli.options.target import Target, properties
 
 
 @pytest.fixture

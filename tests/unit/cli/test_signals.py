@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from kapelle.cli import lineages
+from kapelle.cli.text import lineages
 from kapelle.cli.whole import cli
 from kapelle.client import Lineage, LineageEdge, LineageNode
 from tests.integration.api.places import Place, definition, embedded_place, step, until
