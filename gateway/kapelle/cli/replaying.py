@@ -11,7 +11,7 @@ import msgspec
 
 from kapelle.cli.errors import DataInUse, NoServers
 from kapelle.cli.loading import load_topology
-from kapelle.cli.options.target import SERVERS, Target, properties
+from kapelle.cli.options.target import Target
 from kapelle.cli.reach import reaching
 from kapelle.cli.registry import framing
 from kapelle.cli.salvaging import LOG, VIEWS, damage_told
@@ -115,7 +115,7 @@ def _on_kafka(opened: ExitStack, where: Where) -> "History":
 
 def servers(target: Target) -> "KafkaSettings":
     """The way to Kafka; who has named nothing at all is told what there is to name."""
-    if not target.servers and SERVERS not in properties(target.config, target.extra):
+    if not target.names_kafka:
         raise NoServers(
             "Expected --file, --data or --bootstrap-servers to say where history is, but found none of them"
         )

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
 from kapelle.cli.options.process import HooksFile, Host, LogFormatOption, LogLevelOption, Port, TokensFile
-from kapelle.cli.options.target import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
+from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.reach import reaching
 from kapelle.cli.reporting import PROGRESS_S, Every
 from kapelle.cli.serving import api_settings, reloading, serving_api
@@ -38,6 +37,7 @@ def _api() -> None:
 
 
 @group.command()
+@takes_target(*KAFKA)
 def run(
     *,
     host: Host = "127.0.0.1",
@@ -54,13 +54,7 @@ def run(
             "--keep-days", metavar="DAYS", min=0.01, help="What ended longer ago leaves the view; else nothing."
         ),
     ] = None,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
+    target: Target,
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
@@ -74,15 +68,6 @@ def run(
       kapelle api run --bootstrap-servers 127.0.0.1:9092
       kapelle api run --bootstrap-servers kafka:9092 --host 0.0.0.0 --tokens tokens.txt --views-dir views
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     kafka = target.kafka()
     with (
         logged_to_stderr(log_format, log_level),
@@ -135,18 +120,13 @@ def _serve(
 
 
 @group.command()
+@takes_target(*KAFKA)
 def rebuild(
     *,
     views_dir: Annotated[
         Path, typer.Option("--views-dir", metavar="DIR", file_okay=False, help="Where the view is kept.")
     ],
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
+    target: Target,
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
@@ -159,15 +139,6 @@ def rebuild(
     Examples:
       kapelle api rebuild --bootstrap-servers 127.0.0.1:9092 --views-dir views
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     kafka = target.kafka()
     with (
         logged_to_stderr(log_format, log_level),

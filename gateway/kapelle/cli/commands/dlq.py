@@ -7,9 +7,8 @@ from typing import Annotated, Any, Final
 import typer
 
 from kapelle.cli.letters import last_records, records_at
-from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.options.client import URL, Url
-from kapelle.cli.options.target import TIMEOUT_S, App, Config, Extra, Prefix, Servers, Target, Timeout, properties
+from kapelle.cli.options.target import DEAD_LETTERS, Target, takes_target
 from kapelle.cli.reach import reaching
 from kapelle.cli.redriving import redrive_of, redriven
 from kapelle.cli.server import connected
@@ -50,11 +49,6 @@ def codec_of(topology: Topology, kafka: KafkaSettings) -> Codec:
     return Codec(topology.catalog(), record_bytes_max=letter_bytes_max(kafka.record_bytes_max))
 
 
-def _are_here(target: Target) -> bool:
-    """Whether letters are asked of a server, because nothing says where Kafka is."""
-    return not target.servers and "bootstrap.servers" not in properties(target.config, target.extra)
-
-
 def _asked(url: str, *parts: str | int, **query: int) -> Any:
     """What the server says of letters."""
     from kapelle.client.calls import read  # noqa: PLC0415 - slow to import
@@ -65,7 +59,7 @@ def _asked(url: str, *parts: str | int, **query: int) -> Any:
 
 def show_last(target: Target, count: int, form: Form, url: str = URL) -> None:
     """The last letters."""
-    if _are_here(target):
+    if not target.names_kafka:
         letters, where = _asked(url, count=min(count, SERVED_MAX))["elements"], url
     else:
         letters, where = _last(target, count), target.topology().dead_letters
@@ -89,16 +83,12 @@ def _tell(letters: Sequence[dict[str, Any]], form: Form) -> None:
 
 
 @group.command("list")
+@takes_target(*DEAD_LETTERS)
 def list_(
     *,
     url: Url = URL,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
     count: Annotated[int, typer.Option("-n", "--count", min=1, max=LETTERS_MAX, help="The last so many.")] = 20,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
+    target: Target,
     form: Output = Form.TEXT,
 ) -> None:
     """Show the last dead letters, oldest first: what failed, at which stage, why, and where the record stands.
@@ -112,21 +102,16 @@ def list_(
       kapelle dlq list --bootstrap-servers 127.0.0.1:9092
       kapelle dlq list --config client.properties --prefix staging -n 100 -o json
     """
-    target = Target(servers=servers, app=app, prefix=prefix, config=config, extra=extra or (), timeout_s=timeout_s)
     show_last(target, count, form, url)
 
 
 @group.command()
+@takes_target(*DEAD_LETTERS)
 def show(
     offsets: Offsets,
     *,
     url: Url = URL,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
+    target: Target,
     form: Output = Form.TEXT,
 ) -> None:
     """Show single dead letters by their offsets.
@@ -137,8 +122,7 @@ def show(
       kapelle dlq show 12 --bootstrap-servers 127.0.0.1:9092
       kapelle dlq show 12 13 --bootstrap-servers 127.0.0.1:9092 -o json
     """
-    target = Target(servers=servers, app=app, prefix=prefix, config=config, extra=extra or (), timeout_s=timeout_s)
-    if _are_here(target):
+    if not target.names_kafka:
         _tell([_asked(url, offset) for offset in offsets], form)
         return
     topology, kafka = target.topology(), target.kafka()
@@ -149,17 +133,13 @@ def show(
 
 
 @group.command()
+@takes_target(*DEAD_LETTERS)
 def redrive(
     offsets: Offsets,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     url: Url = URL,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
+    target: Target,
     form: Output = Form.TEXT,
 ) -> None:
     """Publish the records of dead letters again: to their topics, with their keys and headers.
@@ -173,8 +153,7 @@ def redrive(
       kapelle dlq redrive 12 --bootstrap-servers 127.0.0.1:9092
       kapelle dlq redrive 12 13 --bootstrap-servers 127.0.0.1:9092 --yes -o json
     """
-    target = Target(servers=servers, app=app, prefix=prefix, config=config, extra=extra or (), timeout_s=timeout_s)
-    done = _redriven_here(url, offsets, yes=yes) if _are_here(target) else _redriven(target, offsets, yes=yes)
+    done = _redriven(target, offsets, yes=yes) if target.names_kafka else _redriven_here(url, offsets, yes=yes)
     if form is Form.JSON:
         output.json(done)
     else:

@@ -13,7 +13,6 @@ from kapelle.cli.acls import Role
 from kapelle.cli.checks import broker, clocks, disk, groups, rights, topics
 from kapelle.cli.checks.case import FREE_MB, Case, Check, Finding, Verdict, looked_at
 from kapelle.cli.errors import ExitCode
-from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.options.output import Output
 from kapelle.cli.options.process import (
     SESSION_TIMEOUT_MS,
@@ -22,7 +21,7 @@ from kapelle.cli.options.process import (
     SessionTimeout,
     TransactionTimeout,
 )
-from kapelle.cli.options.target import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
+from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.text import output
 from kapelle.cli.text.output import Form
 from kapelle.cli.text.tables import line, stdout
@@ -59,15 +58,10 @@ FreeMb = Annotated[
 RoleOption = Annotated[Role, typer.Option("--role", help="Whose rights to look at: see `kapelle topics acls`.")]
 
 
+@takes_target(*KAFKA)
 def doctor(
     *,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
+    target: Target,
     role: RoleOption = Role.PROCESSORS,
     state_dir: StateDir = None,
     free_mb: FreeMb = FREE_MB,
@@ -88,15 +82,6 @@ def doctor(
       kapelle doctor --config client.properties --state-dir state --free-mb 20000
       kapelle doctor --bootstrap-servers 127.0.0.1:9092 --role api -o json
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     kafka = msgspec.structs.replace(
         target.kafka(),
         protocol=protocol,

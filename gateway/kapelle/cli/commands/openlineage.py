@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from kapelle.cli.errors import InTheWay, NotThere
-from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.logs import LogFormat, LogLevel
 from kapelle.cli.options.process import (
     SESSION_TIMEOUT_MS,
@@ -20,7 +19,7 @@ from kapelle.cli.options.process import (
     MetricsPort,
     SessionTimeout,
 )
-from kapelle.cli.options.target import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
+from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.relays import measured, relaying
 
 TOPIC = "openlineage.events"
@@ -36,6 +35,7 @@ def _openlineage() -> None:
 
 
 @group.command()
+@takes_target(*KAFKA)
 def run(
     *,
     topic: Annotated[
@@ -45,13 +45,7 @@ def run(
         str | None, typer.Option("--namespace", metavar="NAME", help="Of jobs and datasets; else the prefix.")
     ] = None,
     begin: Annotated[Begin, typer.Option("--from", help="Where to begin, the first time.")] = Begin.EARLIEST,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
+    target: Target,
     session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
     metrics_port: MetricsPort = None,
     metrics_file: MetricsFile = None,
@@ -69,15 +63,6 @@ def run(
       kapelle openlineage run --bootstrap-servers 127.0.0.1:9092 --topic openlineage.events
       kapelle openlineage run --config client.properties --namespace shop --from latest
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     with (
         relaying(
             target,

@@ -9,10 +9,9 @@ from typing import Annotated
 import typer
 
 from kapelle.cli.errors import BadParam, InTheWay, NotInTime
-from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.logs import LogFormat, LogLevel
 from kapelle.cli.options.process import LogFormatOption, LogLevelOption, MetricsFile, MetricsPort
-from kapelle.cli.options.target import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
+from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.relays import measured, relaying
 from kapelle.cli.text import output
 
@@ -41,6 +40,7 @@ Dsn = Annotated[
 
 
 @group.command()
+@takes_target(*KAFKA)
 def run(
     *,
     dsn: Dsn,
@@ -48,13 +48,7 @@ def run(
     poll_ms: Annotated[
         int, typer.Option("--poll-ms", metavar="MS", min=1, max=600_000, help="How often to look for new rows.")
     ] = POLL_MS,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
+    target: Target,
     metrics_port: MetricsPort = None,
     metrics_file: MetricsFile = None,
     log_format: LogFormatOption = LogFormat.PAIRS,
@@ -71,15 +65,6 @@ def run(
       kapelle outbox run --dsn postgresql://shop@127.0.0.1/shop --bootstrap-servers 127.0.0.1:9092
       kapelle outbox run --config client.properties --keep --poll-ms 50
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     with (
         relaying(target, port=metrics_port, form=log_format, level=log_level) as (kafka, heard, server),
         _explained(),

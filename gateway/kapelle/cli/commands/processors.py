@@ -10,7 +10,6 @@ import msgspec
 import typer
 
 from kapelle.cli.errors import NothingToRun, UnknownProcessor
-from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
 from kapelle.cli.metrics import MetricsServer, serving
 from kapelle.cli.options.process import (
@@ -28,7 +27,7 @@ from kapelle.cli.options.process import (
     SetAside,
     TransactionTimeout,
 )
-from kapelle.cli.options.target import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
+from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.reach import reaching
 from kapelle.cli.registry import framing
 from kapelle.cli.reporting import Reporter
@@ -79,17 +78,12 @@ Statistics = Annotated[
 
 
 @group.command()
+@takes_target(*KAFKA)
 def run(
     names: Names = None,
     *,
     state_dir: StateDir,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
+    target: Target,
     protocol: ProtocolOption = Protocol.CLASSIC,
     session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
     transaction_timeout_ms: TransactionTimeout = TRANSACTION_TIMEOUT_MS,
@@ -119,15 +113,6 @@ def run(
       kapelle processors run counting --app shop.processors:topology --state-dir state --config client.properties
       kapelle processors run --bootstrap-servers 127.0.0.1:9092 --state-dir state --metrics-port 9464
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     hosted = names or []
     topology = target.topology()
     kafka = msgspec.structs.replace(
@@ -137,7 +122,7 @@ def run(
         transaction_timeout_ms=transaction_timeout_ms,
         statistics_ms=statistics_ms,
     )
-    _check_hosted(topology, hosted, app)
+    _check_hosted(topology, hosted, target.app)
     policies = MemberSettings(on_bug=on_bug, set_aside=records_at(set_aside), on_lost_input=on_lost_input)
     limits, written = Limits(patience_ms=PATIENCE_MS), framing(topology, registry)
     settings = msgspec.structs.replace(policies, same_cycle=same_cycle, limits=limits, framing=written)

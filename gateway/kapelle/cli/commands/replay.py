@@ -11,10 +11,9 @@ import msgspec
 import typer
 
 from kapelle.cli.commands.dlq import Form
-from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.options.history import Data, File, PassOver
 from kapelle.cli.options.process import RegistryUrl
-from kapelle.cli.options.target import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
+from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.replaying import Progress, Where, opened_history, scratch, tell_unreadable
 from kapelle.cli.subjects import What, subjects
 from kapelle.cli.text import output, tables
@@ -41,6 +40,7 @@ Output = Annotated[Form, typer.Option("-o", "--output", help="A page, or data.")
 
 
 @group.command("as-of")
+@takes_target(*KAFKA)
 def as_of(
     moment: Annotated[
         str, typer.Argument(metavar="MOMENT", help="A time, offsets (PROCESSOR-PARTITION@OFFSET,…), or end.")
@@ -48,17 +48,11 @@ def as_of(
     what: Kind,
     names: Names = None,
     *,
-    servers: Servers = None,
     data: Data = None,
     file: File = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
-    config: Config = None,
-    extra: Extra = None,
+    target: Target,
     registry: RegistryUrl = None,
     pass_over: PassOver = False,
-    timeout_s: Timeout = TIMEOUT_S,
     count: Count = 1_000,
     form: Output = Form.TEXT,
 ) -> None:
@@ -74,15 +68,6 @@ def as_of(
       kapelle replay as-of end trigger etl on-orders --file history.avro -o json
       kapelle replay as-of workflows-3@120 table workflows queue --bootstrap-servers 127.0.0.1:9092
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     where = Where(target=target, data=data, file=file, registry=registry, passes_over=pass_over)
     with opened_history(where) as history:
         wanted = subjects(history.topology, what, names or ())
@@ -118,23 +103,18 @@ def _looked(
 
 
 @group.command()
+@takes_target(*KAFKA)
 def diff(
     before: Annotated[str, typer.Argument(metavar="A", help="A moment, or a file of `kapelle replay export`.")],
     after: Annotated[str, typer.Argument(metavar="B", help="Another.")],
     what: Kind = What.ALL,
     names: Names = None,
     *,
-    servers: Servers = None,
     data: Data = None,
     file: File = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
-    config: Config = None,
-    extra: Extra = None,
+    target: Target,
     registry: RegistryUrl = None,
     pass_over: PassOver = False,
-    timeout_s: Timeout = TIMEOUT_S,
     count: Count = 1_000,
     form: Output = Form.TEXT,
 ) -> None:
@@ -148,15 +128,6 @@ def diff(
       kapelle replay diff 2026-11-10T09:00:00Z 2026-11-10T09:05:00Z --data kapelle-data -o json
       kapelle replay diff monday.avro tuesday.avro
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     where = Where(target=target, data=data, file=file, registry=registry, passes_over=pass_over)
     found = _compared(where, (before, after), (what, names or ()), count)
     if form is Form.JSON:
@@ -208,20 +179,15 @@ def _json(value: Any) -> str:
 
 
 @group.command()
+@takes_target(*KAFKA)
 def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", dir_okay=False, help="Where to; what is there is replaced.")],
     *,
     at: Annotated[str, typer.Option("--as-of", metavar="MOMENT", help="Up to when: a time, offsets, or end.")] = "end",
-    servers: Servers = None,
     data: Data = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
-    config: Config = None,
-    extra: Extra = None,
+    target: Target,
     registry: RegistryUrl = None,
     pass_over: PassOver = False,
-    timeout_s: Timeout = TIMEOUT_S,
 ) -> None:
     """Write the history of all processors to an Avro object container file, with the fingerprint of its fold.
 
@@ -235,15 +201,6 @@ def export(
     """
     from kapelle.topology.replay.exports import about, folded_facts, write_export  # noqa: PLC0415 - slow to import
 
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     progress = Progress()
     where = Where(target=target, data=data, registry=registry, passes_over=pass_over)
     with opened_history(where) as history, scratch() as store:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from kapelle.cli.errors import SchemasDiffer
-from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.options.process import RegistryUrl
-from kapelle.cli.options.target import App, Partitions, Prefix, Target
+from kapelle.cli.options.target import TOPOLOGY, Target, takes_target
 from kapelle.cli.registry import asking
 from kapelle.cli.text import output
 
@@ -21,7 +20,12 @@ group = typer.Typer(
 
 
 @group.command()
-def check(*, registry: RegistryUrl = None, app: App = DEFAULT_APP, prefix: Prefix = None) -> None:
+@takes_target("app", "prefix")
+def check(
+    *,
+    registry: RegistryUrl = None,
+    target: Target,
+) -> None:
     """Compare the contracts of public topics with every version in the registry. Changes nothing.
 
     Ends with code 4 if one is not registered, is free to change (not FULL_TRANSITIVE), or would break a reader: then it
@@ -34,7 +38,7 @@ def check(*, registry: RegistryUrl = None, app: App = DEFAULT_APP, prefix: Prefi
     """
     from kapelle.registry import PublicSchemas  # noqa: PLC0415 - httpx is slow to import
 
-    topology = Target(app=app, prefix=prefix).topology()
+    topology = target.topology()
     with asking(registry) as client:
         found = PublicSchemas(topology).check(client)
     _show(found)
@@ -43,7 +47,12 @@ def check(*, registry: RegistryUrl = None, app: App = DEFAULT_APP, prefix: Prefi
 
 
 @group.command()
-def apply(*, registry: RegistryUrl = None, app: App = DEFAULT_APP, prefix: Prefix = None) -> None:
+@takes_target("app", "prefix")
+def apply(
+    *,
+    registry: RegistryUrl = None,
+    target: Target,
+) -> None:
     """Register the contracts of public topics, for changes that no reader notices (FULL_TRANSITIVE).
 
     If one would break a reader, nothing is registered, and the command ends with code 4. Processors never register
@@ -56,7 +65,7 @@ def apply(*, registry: RegistryUrl = None, app: App = DEFAULT_APP, prefix: Prefi
     """
     from kapelle.registry import PublicSchemas  # noqa: PLC0415 - httpx is slow to import
 
-    topology = Target(app=app, prefix=prefix).topology()
+    topology = target.topology()
     with asking(registry) as client:
         found = PublicSchemas(topology).apply(client)
     _show(found)
@@ -65,7 +74,11 @@ def apply(*, registry: RegistryUrl = None, app: App = DEFAULT_APP, prefix: Prefi
 
 
 @group.command()
-def asyncapi(*, app: App = DEFAULT_APP, prefix: Prefix = None, partitions: Partitions = None) -> None:
+@takes_target(*TOPOLOGY)
+def asyncapi(
+    *,
+    target: Target,
+) -> None:
     """Show the public topics as an AsyncAPI 3 document. Nothing is asked of Kafka.
 
     \b
@@ -75,7 +88,7 @@ def asyncapi(*, app: App = DEFAULT_APP, prefix: Prefix = None, partitions: Parti
     """
     from kapelle.cli.asyncapi import as_yaml, document  # noqa: PLC0415 - slow to import
 
-    output.data(as_yaml(document(Target(app=app, prefix=prefix, partitions=partitions).topology())))
+    output.data(as_yaml(document(target.topology())))
 
 
 def _show(found: "Sequence[Standing]") -> None:

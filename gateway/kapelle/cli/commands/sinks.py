@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from kapelle.cli.errors import BadFile, InTheWay
-from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.logs import LogFormat, LogLevel
 from kapelle.cli.options.process import (
     SESSION_TIMEOUT_MS,
@@ -20,7 +19,7 @@ from kapelle.cli.options.process import (
     RegistryUrl,
     SessionTimeout,
 )
-from kapelle.cli.options.target import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
+from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.registry import framing
 from kapelle.cli.relays import measured, relaying
 from kapelle.cli.text import output
@@ -42,17 +41,12 @@ File = Annotated[
 
 
 @group.command()
+@takes_target(*KAFKA)
 def run(
     *,
     file: File,
     registry: RegistryUrl = None,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
+    target: Target,
     session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
     metrics_port: MetricsPort = None,
     metrics_file: MetricsFile = None,
@@ -70,15 +64,6 @@ def run(
       kapelle sinks run --bootstrap-servers 127.0.0.1:9092 --file sinks.yaml
       kapelle sinks run --config client.properties --prefix staging --file sinks.yaml
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     with (
         relaying(
             target,

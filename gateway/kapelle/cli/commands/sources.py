@@ -11,7 +11,6 @@ import msgspec
 import typer
 
 from kapelle.cli.errors import BadFile, ExitCode, InTheWay
-from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.logs import LogFormat, LogLevel
 from kapelle.cli.options.process import (
     SESSION_TIMEOUT_MS,
@@ -21,7 +20,7 @@ from kapelle.cli.options.process import (
     MetricsPort,
     SessionTimeout,
 )
-from kapelle.cli.options.target import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
+from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.relays import measured, relaying
 from kapelle.cli.text import output
 
@@ -51,16 +50,11 @@ Sample = Annotated[
 
 
 @group.command()
+@takes_target(*KAFKA)
 def run(
     *,
     file: File,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
+    target: Target,
     session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
     metrics_port: MetricsPort = None,
     metrics_file: MetricsFile = None,
@@ -78,15 +72,6 @@ def run(
       kapelle sources run --bootstrap-servers 127.0.0.1:9092 --file sources.yaml
       kapelle sources run --config client.properties --prefix staging --file sources.yaml
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     with (
         relaying(
             target,

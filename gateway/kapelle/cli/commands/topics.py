@@ -10,8 +10,7 @@ import typer
 
 from kapelle.cli.acls import acls
 from kapelle.cli.errors import UnknownProcessor
-from kapelle.cli.loading import DEFAULT_APP
-from kapelle.cli.options.target import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
+from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.reach import reaching
 from kapelle.cli.text import output
 from kapelle.cli.topic_plan import REPLICATION_DEFAULT, mendable, planned, wrong
@@ -55,16 +54,11 @@ Replication = Annotated[
 
 
 @group.command()
+@takes_target(*KAFKA)
 def plan(
     *,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
+    target: Target,
     replication: Replication = REPLICATION_DEFAULT,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
     form: FormOption = Form.TEXT,
 ) -> None:
     """Show what `apply` would do. Changes nothing.
@@ -74,15 +68,6 @@ def plan(
       kapelle topics plan --bootstrap-servers 127.0.0.1:9092
       kapelle topics plan --config client.properties -o json
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     changes = planned(target, replication)
     _show(changes, form)
     if not changes:
@@ -92,16 +77,11 @@ def plan(
 
 
 @group.command()
+@takes_target(*KAFKA)
 def apply(
     *,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
+    target: Target,
     replication: Replication = REPLICATION_DEFAULT,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
     form: FormOption = Form.TEXT,
 ) -> None:
     """Create what is missing and configure what differs. Deletes nothing and never changes partitions.
@@ -113,21 +93,12 @@ def apply(
       kapelle topics apply --bootstrap-servers 127.0.0.1:9092
       kapelle topics apply --bootstrap-servers kafka-1:9092,kafka-2:9092 --replication 3 --partitions 48
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     topology, settings = target.topology(), target.kafka()
     with reaching(settings):
         topics = Topics(topology, settings, replication=replication)
         before = topics.plan()
         topics.apply()
-        left = _settled(topics, timeout_s)
+        left = _settled(topics, target.timeout_s)
     done = [change for change in before if change not in left]
     _show(done, form)
     output.say(f"{output.counted(len(done), 'topic')} mended" if done else "nothing to do")
@@ -136,16 +107,11 @@ def apply(
 
 
 @group.command()
+@takes_target(*KAFKA)
 def verify(
     *,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
+    target: Target,
     replication: Replication = REPLICATION_DEFAULT,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
 ) -> None:
     """Check that the topics are as the topology needs them. Ends with code 4 if they are not.
 
@@ -158,15 +124,6 @@ def verify(
       kapelle topics verify --bootstrap-servers 127.0.0.1:9092
       kapelle topics verify --config client.properties --prefix staging --replication 3
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     changes = planned(target, replication)
     if changes:
         raise wrong(changes, target)
@@ -175,16 +132,11 @@ def verify(
 
 
 @group.command()
+@takes_target(*KAFKA)
 def adopt(
     names: Names,
     *,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
+    target: Target,
 ) -> None:
     """Use the changelogs of processors as they are now, after they were deleted and made anew.
 
@@ -196,15 +148,6 @@ def adopt(
       kapelle topics adopt counting --bootstrap-servers 127.0.0.1:9092
       kapelle topics adopt counting joining --config client.properties --prefix staging
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     topology, settings = target.topology(), target.kafka()
     if unknown := sorted(set(names) - set(topology.processors)):
         raise UnknownProcessor(unknown, sorted(topology.processors))
@@ -215,10 +158,10 @@ def adopt(
 
 
 @group.command("acls")
+@takes_target("app", "prefix")
 def show_acls(
     *,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
+    target: Target,
     form: Annotated[AclForm, typer.Option("-o", "--output", help="Lines, commands of Kafka, or data.")] = AclForm.TEXT,
 ) -> None:
     """Show the least rights that each kind of process needs in Kafka. Nothing is asked of Kafka.
@@ -230,7 +173,7 @@ def show_acls(
       kapelle topics acls
       kapelle topics acls --prefix staging -o commands
     """
-    found = acls(Target(app=app, prefix=prefix).topology())
+    found = acls(target.topology())
     if form is AclForm.JSON:
         output.json(msgspec.to_builtins(found))
         return

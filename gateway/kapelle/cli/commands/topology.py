@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kapelle.cli.loading import DEFAULT_APP
-from kapelle.cli.options.target import App, Partitions, Prefix, Target
+from kapelle.cli.options.target import TOPOLOGY, Target, takes_target
 from kapelle.cli.text import output
 from kapelle.topology.describe import as_data, as_mermaid, as_text, describe
 
@@ -19,11 +18,10 @@ class Form(StrEnum):
     JSON = "json"
 
 
+@takes_target(*TOPOLOGY)
 def topology(
     *,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
+    target: Target,
     form: Annotated[Form, typer.Option("-o", "--output", help="A page, a flowchart, or data.")] = Form.TEXT,
 ) -> None:
     """Show processors, their tables and the streams between.
@@ -37,7 +35,6 @@ def topology(
       kapelle topology -o mermaid > topology.mmd
       kapelle topology -o json
     """
-    target = Target(app=app, prefix=prefix, partitions=partitions)
     described = describe(target.topology())
     match form:
         case Form.TEXT:
@@ -47,4 +44,4 @@ def topology(
         case Form.JSON:
             output.json(as_data(described))
     if not described.processors:
-        output.say(f"{app} has no processors yet")
+        output.say(f"{target.app} has no processors yet")

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from kapelle.cli.errors import InTheWay
-from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.logs import LogFormat, LogLevel
 from kapelle.cli.options.process import (
     SESSION_TIMEOUT_MS,
@@ -20,7 +19,7 @@ from kapelle.cli.options.process import (
     MetricsPort,
     SessionTimeout,
 )
-from kapelle.cli.options.target import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
+from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.relays import measured, relaying
 
 ENDPOINT = "http://127.0.0.1:4318"
@@ -36,6 +35,7 @@ def _traces() -> None:
 
 
 @group.command()
+@takes_target(*KAFKA)
 def run(
     *,
     endpoint: Annotated[
@@ -48,13 +48,7 @@ def run(
         float, typer.Option("--sample", min=0.0, max=1.0, metavar="RATIO", help="Of our own traces, how many to tell.")
     ] = 1.0,
     begin: Annotated[Begin, typer.Option("--from", help="Where to begin, the first time.")] = Begin.EARLIEST,
-    servers: Servers = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
-    config: Config = None,
-    extra: Extra = None,
-    timeout_s: Timeout = TIMEOUT_S,
+    target: Target,
     session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
     metrics_port: MetricsPort = None,
     metrics_file: MetricsFile = None,
@@ -73,15 +67,6 @@ def run(
       kapelle traces run --bootstrap-servers 127.0.0.1:9092 --endpoint http://127.0.0.1:4318
       kapelle traces run --config client.properties --sample 0.1 --from latest
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     with (
         relaying(
             target,

@@ -10,10 +10,9 @@ import typer
 
 from kapelle.cli.commands.dlq import Form
 from kapelle.cli.errors import NotThere, TablesDiffer, UnknownProcessor
-from kapelle.cli.loading import DEFAULT_APP
 from kapelle.cli.options.history import Data, File
 from kapelle.cli.options.process import RegistryUrl
-from kapelle.cli.options.target import TIMEOUT_S, App, Config, Extra, Partitions, Prefix, Servers, Target, Timeout
+from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.replaying import Progress, Where, locked, opened_history, scratch, tell_unreadable
 from kapelle.cli.salvaging import VIEWS
 from kapelle.cli.text import output, tables
@@ -45,20 +44,15 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="[PROCESSOR]…", hel
 Output = Annotated[Form, typer.Option("-o", "--output", help="A page, or data.")]
 
 
+@takes_target(*KAFKA)
 def verify(
     names: Names = None,
     *,
-    servers: Servers = None,
     data: Data = None,
     file: File = None,
     state_dir: StateDir = None,
-    app: App = DEFAULT_APP,
-    prefix: Prefix = None,
-    partitions: Partitions = None,
-    config: Config = None,
-    extra: Extra = None,
+    target: Target,
     registry: RegistryUrl = None,
-    timeout_s: Timeout = TIMEOUT_S,
     form: Output = Form.TEXT,
 ) -> None:
     """Fold the history and compare it with the live tables, partition by partition.
@@ -79,15 +73,6 @@ def verify(
       kapelle verify --data kapelle-data -o json
       kapelle verify --file history.avro
     """
-    target = Target(
-        servers=servers,
-        app=app,
-        prefix=prefix,
-        partitions=partitions,
-        config=config,
-        extra=extra or (),
-        timeout_s=timeout_s,
-    )
     where = Where(target=target, data=data, file=file, registry=registry)
     found = _told(where, names or (), state_dir)
     if form is Form.JSON:

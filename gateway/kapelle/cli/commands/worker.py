@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kapelle.cli import errors as e
 from kapelle.cli.loading_worker import load_workers
 from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
 from kapelle.cli.metrics import WORKER, MetricsServer, serving
@@ -20,7 +19,7 @@ from kapelle.cli.options.process import (
     LogLevelOption,
     MetricsPort,
 )
-from kapelle.cli.options.target import Config, Extra, Prefix, Servers, properties
+from kapelle.cli.options.target import TASKS, Target, takes_target
 from kapelle.cli.workers import http_transport, serve_http, served
 from kapelle.topology.exposition import exposition
 
@@ -58,14 +57,12 @@ DispatchOption = Annotated[
 
 
 @group.command()
+@takes_target(*TASKS)
 def run(
     modules: Modules,
     *,
     url: Url = URL,
-    servers: Servers = None,
-    prefix: Prefix = None,
-    config: Config = None,
-    extra: Extra = None,
+    target: Target,
     dispatch: DispatchOption = CONSUMER,
     concurrency: Concurrency = CONCURRENCY,
     drain_s: Annotated[
@@ -93,17 +90,13 @@ def run(
     from kapelle.worker import WorkerSettings  # noqa: PLC0415 - slow to import
 
     settings = WorkerSettings(concurrency=concurrency, drain_timeout_s=drain_s, name=name)
-    over_kafka = servers is not None or config is not None
+    over_kafka = target.servers is not None or target.config is not None
     if not over_kafka:
-        _refuse_alone({"--prefix": prefix, "-X": extra, "--dispatch": dispatch != CONSUMER})
+        _refuse_alone({"--prefix": target.prefix, "-X": target.extra, "--dispatch": dispatch != CONSUMER})
     worker = load_workers(modules)
     serve_http(worker, http_allow)
     with logged_to_stderr(log_format, log_level), served(), serving(metrics_port) as server:
-        transport = (
-            _kafka_transport(servers, prefix, properties(config, extra or ()), dispatch)
-            if over_kafka
-            else http_transport(url)
-        )
+        transport = _kafka_transport(target, dispatch) if over_kafka else http_transport(url)
         worker.run(transport, settings, started=lambda runner: _watched(runner, server))
         _log.info("stopped")
 
@@ -131,16 +124,11 @@ def _refuse_alone(given: Mapping[str, object]) -> None:
             raise typer.BadParameter("it goes with --bootstrap-servers or --config", param_hint=f"'{option}'")
 
 
-def _kafka_transport(servers: str | None, prefix: str | None, given: dict[str, str], dispatch: str) -> "Transport":
+def _kafka_transport(target: Target, dispatch: str) -> "Transport":
     from kapelle.worker import KafkaTransport  # noqa: PLC0415 - slow to import
 
-    found = servers or given.get("bootstrap.servers")
-    if not found:
-        raise e.NoServers(
-            "Expected --bootstrap-servers, or bootstrap.servers in the file of --config, but found neither"
-        )
-    given.pop("bootstrap.servers", None)
-    return KafkaTransport(found, prefix or "kapelle", dispatch=_dispatch(dispatch), config={"log_level": "0"} | given)
+    servers, config = target.client()
+    return KafkaTransport(servers, target.prefix or "kapelle", dispatch=_dispatch(dispatch), config=config)
 
 
 def _dispatch(word: str) -> "Dispatch":

@@ -1,9 +1,12 @@
-"""The options that several commands share, and what they come to: a topology and the way to Kafka."""
+"""The options that say which topology and which Kafka cluster a command works on, declared once."""
 
+import functools
+import inspect
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, get_type_hints
 
 import msgspec
 import typer
@@ -16,79 +19,79 @@ from kapelle.topology.kafka.config import KafkaSettings, is_secret
 SERVERS: Final = "bootstrap.servers"
 TIMEOUT_S: Final = 10.0
 
-App = Annotated[
-    str,
-    typer.Option(
-        "--app",
-        metavar="MODULE:ATTRIBUTE",
-        envvar="KAPELLE_APP",
-        help="The topology: a Topology, or a function that gives one. The current folder is searched too.",
-    ),
-]
-Prefix = Annotated[
-    str | None, typer.Option("--prefix", metavar="NAME", help="What the names of topics and groups begin with.")
-]
-Partitions = Annotated[
-    int | None,
-    typer.Option(
-        "--partitions",
-        metavar="N",
-        min=1,
-        max=PARTITIONS_MAX,
-        help="Partitions of each stream that does not say otherwise.",
-    ),
-]
-Servers = Annotated[
-    str | None,
-    typer.Option(
-        "--bootstrap-servers",
-        metavar="HOST:PORT,…",
-        envvar="KAPELLE_BOOTSTRAP_SERVERS",
-        help="Where Kafka is, unless the file of --config says it.",
-    ),
-]
-Config = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        exists=True,
-        dir_okay=False,
-        readable=True,
-        help="Settings for librdkafka, a line name=value for each: the place for secrets.",
-    ),
-]
-Extra = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-X",
-        metavar="NAME=VALUE",
-        help="A setting for librdkafka, over that of --config; begin it with producer., consumer. or admin. "
-        "for one kind of client. Again for more.",
-    ),
-]
-Timeout = Annotated[
-    float,
-    typer.Option("--timeout", metavar="SECONDS", min=0.1, max=600, help="How long the broker may take to answer."),
-]
-
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for, as it was given: so that a message can give a command that fits."""
+    """The topology and the Kafka cluster that a command works on. Each field is an option of the command line.
 
-    app: str = DEFAULT_APP
-    prefix: str | None = None
-    partitions: int | None = None
-    servers: str | None = None
-    config: Path | None = None
-    extra: Sequence[str] = ()
-    timeout_s: float = TIMEOUT_S
+    The fields keep what was given, so that a message can show a command with the same options.
+    """
+
+    servers: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-servers",
+            metavar="HOST:PORT,…",
+            envvar="KAPELLE_BOOTSTRAP_SERVERS",
+            help="Where Kafka is, unless the file of --config says it.",
+        ),
+    ] = None
+    app: Annotated[
+        str,
+        typer.Option(
+            "--app",
+            metavar="MODULE:ATTRIBUTE",
+            envvar="KAPELLE_APP",
+            help="The topology: a Topology, or a function that gives one. The current folder is searched too.",
+        ),
+    ] = DEFAULT_APP
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", metavar="NAME", help="What the names of topics and groups begin with.")
+    ] = None
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions",
+            metavar="N",
+            min=1,
+            max=PARTITIONS_MAX,
+            help="Partitions of each stream that does not say otherwise.",
+        ),
+    ] = None
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            readable=True,
+            help="Settings for librdkafka, a line name=value for each: the place for secrets.",
+        ),
+    ] = None
+    extra: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-X",
+            metavar="NAME=VALUE",
+            help="A setting for librdkafka, over that of --config; begin it with producer., consumer. or admin. "
+            "for one kind of client. Again for more.",
+        ),
+    ] = None
+    timeout_s: Annotated[
+        float,
+        typer.Option("--timeout", metavar="SECONDS", min=0.1, max=600, help="How long the broker may take to answer."),
+    ] = TIMEOUT_S
 
     def topology(self) -> Topology:
         return load_topology(self.app, prefix=self.prefix, partitions=self.partitions)
 
-    def kafka(self) -> KafkaSettings:
-        """How to reach Kafka. A flag counts before -X, and -X before the file."""
+    @property
+    def names_kafka(self) -> bool:
+        """Whether a flag, -X or the file of --config says where Kafka is."""
+        return bool(self.servers) or SERVERS in properties(self.config, self.extra)
+
+    def client(self) -> tuple[str, dict[str, str]]:
+        """The bootstrap servers, and all other settings of a client. A flag overrides -X, and -X overrides the file."""
         given = properties(self.config, self.extra)
         servers = self.servers or given.get(SERVERS)
         if not servers:
@@ -96,11 +99,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         given.pop(SERVERS, None)
         # librdkafka would write each failed attempt to connect to stderr, twenty a second. What it says is asked for
         # once, when nothing works (see reach.py); -X log_level=6 brings it back.
-        return KafkaSettings(
-            bootstrap_servers=servers,
-            request_timeout_s=self.timeout_s,
-            extra={"log_level": "0"} | given,
-        )
+        return servers, {"log_level": "0"} | given
+
+    def kafka(self) -> KafkaSettings:
+        """The settings of the runtime for Kafka."""
+        servers, extra = self.client()
+        return KafkaSettings(bootstrap_servers=servers, request_timeout_s=self.timeout_s, extra=extra)
 
     def flags(self) -> list[str]:
         """The same on a command line, fit to be shown: without secrets."""
@@ -112,7 +116,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             ("--config", self.config),
         )
         shown = [word for flag, value in named if value is not None for word in (flag, str(value))]
-        for setting in self.extra:
+        for setting in self.extra or ():
             name, _, _ = setting.partition("=")
             shown += ["-X", f"{name}=•••" if is_secret(name) else setting]
         return shown
@@ -122,14 +126,56 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return shlex.join(["kapelle", *words, *self.flags(), *but])
 
 
-def properties(path: Path | None, extra: Sequence[str]) -> dict[str, str]:
+# The options that a command takes, by the fields of Target.
+KAFKA: Final = ("servers", "app", "prefix", "partitions", "config", "extra", "timeout_s")
+DEAD_LETTERS: Final = ("servers", "app", "prefix", "config", "extra", "timeout_s")
+TASKS: Final = ("servers", "prefix", "config", "extra")
+TOPOLOGY: Final = ("app", "prefix", "partitions")
+
+Command = Callable[..., None]
+
+
+def takes_target(*names: str) -> Callable[[Command], Command]:
+    """Replace the parameter `target` of a command by these options. The command gets one `Target` made of them.
+
+    Typer reads options from a signature, so the decorated command has a signature in which the options stand in the
+    place of `target`.
+    """
+    hints = get_type_hints(Target, include_extras=True)
+    defaults = {field.name: field.default for field in msgspec.structs.fields(Target)}
+    options = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hints[name]) for name in names
+    ]
+
+    def decorated(command: Command) -> Command:
+        signature = inspect.signature(command)
+        parameters = [
+            parameter
+            for given in signature.parameters.values()
+            for parameter in (options if given.name == "target" else [given])
+        ]
+
+        @functools.wraps(command)
+        def taking(**given: Any) -> None:
+            target = Target(**{name: given.pop(name) for name in names})
+            command(target=target, **given)
+
+        del taking.__wrapped__  # Typer would read the signature of the command itself
+        taking.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        taking.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined] # read by inspect
+        return taking
+
+    return decorated
+
+
+def properties(path: Path | None, extra: Sequence[str] | None) -> dict[str, str]:
     """The settings of a file, then those of -X, by name. A message never repeats one: it may be a secret."""
     found: dict[str, str] = {}
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path else []
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.lstrip().startswith(("#", "!")):
             found |= _setting(line, f"on line {number} of {path}")
-    for number, setting in enumerate(extra, 1):
+    for number, setting in enumerate(extra or (), 1):
         found |= _setting(setting, f"after -X number {number}")
     return found
 
