@@ -22,7 +22,7 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     (("nonsense",), 2, "No such command 'nonsense'"),
     (("topics", "nonsense"), 2, "No such command 'nonsense'"),
     (("topology", "--nonsense"), 2, "No such option: --nonsense"),
-    (("topology", "-o", "svg"), 2, "'svg' is not one of 'text', 'mermaid', 'json'"),
+    (("topology", "-o", "svg"), 2, "'svg' is not one of 'text', 'json', 'mermaid'"),
     (("topology", "--partitions", "0"), 2, "'--partitions': Input should be greater than or equal to 1"),
     (("topology", "--prefix", "Kapelle!"), 1, "lower-case letters, digits, dots and dashes"),
     # What --app names

@@ -1,19 +1,20 @@
 """`kapelle dlq`: the records that were put aside, with where they stood and why, and the way back for them."""
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Annotated, Any, Final
 
 import typer
 
 from kapelle.cli.letters import last_records, records_at
 from kapelle.cli.options.client import URL, Url
+from kapelle.cli.options.output import Output
 from kapelle.cli.options.target import DEAD_LETTERS, Target, takes_target
 from kapelle.cli.reach import reaching
 from kapelle.cli.redriving import redrive_of, redriven
 from kapelle.cli.server import connected
 from kapelle.cli.text import output
 from kapelle.cli.text.letters import as_lines
+from kapelle.cli.text.output import Form
 from kapelle.schemas import Codec
 from kapelle.topology.build import Topology
 from kapelle.topology.deadletters import letter_bytes_max
@@ -31,14 +32,6 @@ group = typer.Typer(
 )
 
 
-class Form(StrEnum):
-    """How letters are shown."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-Output = Annotated[Form, typer.Option("-o", "--output", help="A page, or data.")]
 Offsets = Annotated[
     list[int], typer.Argument(metavar="OFFSET…", min=0, help="The offsets of letters, as the list shows them.")
 ]
@@ -63,7 +56,7 @@ def show_last(target: Target, count: int, form: Form, url: str = URL) -> None:
         letters, where = _asked(url, count=min(count, SERVED_MAX))["elements"], url
     else:
         letters, where = _last(target, count), target.topology().dead_letters
-    _tell(letters, form)
+    output.show(letters, form, _show)
     output.say(f"{output.counted(len(letters), 'dead letter')} from {where}")
 
 
@@ -75,10 +68,8 @@ def _last(target: Target, count: int) -> list[dict[str, Any]]:
     return [shown(codec, offset, data) for offset, data in found]
 
 
-def _tell(letters: Sequence[dict[str, Any]], form: Form) -> None:
-    if form is Form.JSON:
-        output.json(letters)
-    elif letters:
+def _show(letters: Sequence[dict[str, Any]]) -> None:
+    if letters:
         output.data("\n\n".join("\n".join(as_lines(letter)) for letter in letters))
 
 
@@ -123,13 +114,13 @@ def show(
       kapelle dlq show 12 13 --bootstrap-servers 127.0.0.1:9092 -o json
     """
     if not target.names_kafka:
-        _tell([_asked(url, offset) for offset in offsets], form)
+        output.show([_asked(url, offset) for offset in offsets], form, _show)
         return
     topology, kafka = target.topology(), target.kafka()
     codec = codec_of(topology, kafka)
     with reaching(kafka):
         found = records_at(kafka, topology.dead_letters, offsets)
-    _tell([shown(codec, offset, data) for offset, data in found], form)
+    output.show([shown(codec, offset, data) for offset, data in found], form, _show)
 
 
 @group.command()
@@ -154,12 +145,13 @@ def redrive(
       kapelle dlq redrive 12 13 --bootstrap-servers 127.0.0.1:9092 --yes -o json
     """
     done = _redriven(target, offsets, yes=yes) if target.names_kafka else _redriven_here(url, offsets, yes=yes)
-    if form is Form.JSON:
-        output.json(done)
-    else:
-        for one in done:
-            output.data(f"{one['topic']} partition {one['partition']} offset {one['offset']}")
+    output.show(done, form, _show_places)
     output.say(f"published {output.counted(len(done), 'record')} again")
+
+
+def _show_places(done: Sequence[dict[str, Any]]) -> None:
+    for one in done:
+        output.data(f"{one['topic']} partition {one['partition']} offset {one['offset']}")
 
 
 def _redriven(target: Target, offsets: Sequence[int], *, yes: bool) -> list[dict[str, Any]]:

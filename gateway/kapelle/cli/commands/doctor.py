@@ -68,7 +68,7 @@ def doctor(
     protocol: ProtocolOption = Protocol.CLASSIC,
     session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
     transaction_timeout_ms: TransactionTimeout = TRANSACTION_TIMEOUT_MS,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Look at all that a deployment stands on, and say what is not as it should be, and what to do about it.
 
@@ -91,13 +91,7 @@ def doctor(
     case = Case(
         target=target, topology=target.topology(), settings=kafka, role=role, state_dir=state_dir, free_mb=free_mb
     )
-    found: list[Finding] = []
-    for finding in findings(case):
-        found.append(finding)
-        if form is Form.TABLE:
-            _show(finding)
-    if form is Form.JSON:
-        output.json(found)
+    found = output.show_each(findings(case), form, _show)
     counted = Counter(finding.verdict for finding in found)
     output.say(", ".join(f"{counted[verdict]} {verdict}" for verdict in Verdict))
     if counted[Verdict.WRONG]:

@@ -1,8 +1,8 @@
 """`kapelle event`: see what happens, as it happens."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from kapelle.cli.options.client import URL, Url
@@ -41,7 +41,7 @@ def tail(
         float | None, typer.Option("--quiet", metavar="SECONDS", min=0, help="End when nothing has come for so long.")
     ] = None,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Show events of workflows, runs, signals and triggers as they happen, until Ctrl-C.
 
@@ -61,9 +61,6 @@ def tail(
         options["quiet_ms"] = round(quiet_s * 1000)
     with connected(url) as client:
         for number, event in enumerate(client.events.tail(**options), 1):
-            if form is Form.JSON:
-                output.data(msgspec.json.encode(event).decode())
-            else:
-                show_event(event, whose=True)
+            output.show_line(event, form, partial(show_event, whose=True))
             if number == count:
                 return

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
-from kapelle.cli.commands.dlq import Form
 from kapelle.cli.options.history import Data, File, PassOver
+from kapelle.cli.options.output import Output
 from kapelle.cli.options.process import RegistryUrl
 from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.replaying import Progress, Where, opened_history, scratch, tell_unreadable
 from kapelle.cli.subjects import What, subjects
 from kapelle.cli.text import output, tables
+from kapelle.cli.text.output import Form
 
 if TYPE_CHECKING:
     from kapelle.topology.replay.changes import Changed
@@ -36,7 +37,6 @@ group = typer.Typer(
 Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]…", help="Which one.")]
 Kind = Annotated[What, typer.Argument(help="What to show.")]
 Count = Annotated[int, typer.Option("-n", "--count", min=1, max=ROWS_MAX, help="At most so many rows.")]
-Output = Annotated[Form, typer.Option("-o", "--output", help="A page, or data.")]
 
 
 @group.command("as-of")
@@ -72,14 +72,15 @@ def as_of(
     with opened_history(where) as history:
         wanted = subjects(history.topology, what, names or ())
         points, rows = _looked(history, wanted, where.moment(moment, history.topology), count)
-    if form is Form.JSON:
-        output.json({"shards": points, "rows": rows[:count]})
-    else:
-        tables.show(("table", "key", "row"), [(row.table, _json(row.key), _json(row.row)) for row in rows[:count]])
+    output.show({"shards": points, "rows": rows[:count]}, form, lambda _: _show_rows(rows[:count]))
     for point in points if len(points) <= len(wanted) else ():
         output.say(_at(point))
     more = f", and there are more: -n {count * 10} shows them" if len(rows) > count else ""
     output.say(f"{output.counted(min(len(rows), count), 'row')} from {sum(p.events for p in points):,} events{more}")
+
+
+def _show_rows(rows: "Sequence[Shown]") -> None:
+    tables.show(("table", "key", "row"), [(row.table, _json(row.key), _json(row.row)) for row in rows])
 
 
 def _looked(
@@ -130,11 +131,7 @@ def diff(
     """
     where = Where(target=target, data=data, file=file, registry=registry, passes_over=pass_over)
     found = _compared(where, (before, after), (what, names or ()), count)
-    if form is Form.JSON:
-        output.json(found[:count])
-    else:
-        for one in found[:count]:
-            _show(one)
+    output.show_each(found[:count], form, _show)
     more = f", and there are more: -n {count * 10} shows them" if len(found) > count else ""
     output.say(f"{output.counted(min(len(found), count), 'row')} differ{'s' if len(found) == 1 else ''}{more}")
 

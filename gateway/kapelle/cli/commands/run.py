@@ -14,12 +14,13 @@ from kapelle.cli.server import connected
 from kapelle.cli.text import output, tables
 from kapelle.cli.text.events import show_events
 from kapelle.cli.text.instances import show_instance
-from kapelle.cli.text.output import Form, told
+from kapelle.cli.text.output import Form
 from kapelle.cli.text.timelines import show_entry, show_timeline
 
 if TYPE_CHECKING:
-    from kapelle.client import Client, Started
+    from kapelle.client import Client, InstanceRecord, Started
     from kapelle.client.options import InstanceFilters
+    from kapelle.client.results import History, Matrix
 
 group = typer.Typer(
     name="run", help="Start, watch, end and restart instances.", no_args_is_help=True, rich_markup_mode=None
@@ -42,7 +43,7 @@ def start(
     timeout_s: Timeout = None,
     request_id: RequestId = None,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Start an instance of a workflow.
 
@@ -57,14 +58,15 @@ def start(
     more = {"request_id": request_id} if request_id else {}
     with connected(url) as client:
         started = client.instances.start(workflow_id, version=version, run_params=given(param or ()), **more)  # type: ignore[arg-type] # one option, by name
-        if form is Form.JSON:
-            output.json(msgspec.to_builtins(started))
-        else:
-            output.data(f"{started.workflow_id} {started.workflow_instance_id}")
-            look = output.command("run", "describe", started.workflow_id, started.workflow_instance_id)
-            output.say(f"{_came_of(started)}look at it with: {look}")
+        output.show(started, form, _show_start)
         if watch_it:
             _watch(client, (workflow_id, started.workflow_instance_id), timeout_s, form)
+
+
+def _show_start(started: "Started") -> None:
+    output.data(f"{started.workflow_id} {started.workflow_instance_id}")
+    look = output.command("run", "describe", started.workflow_id, started.workflow_instance_id)
+    output.say(f"{_came_of(started)}look at it with: {look}")
 
 
 def _came_of(started: "Started") -> str:
@@ -101,7 +103,7 @@ def list_runs(
     limit: Limit = 20,
     cursor: Cursor = None,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """List instances, the newest first.
 
@@ -118,23 +120,18 @@ def list_runs(
             asked[name] = value  # type: ignore[literal-required] # three of its own names
     with connected(url) as client:
         page = client.instances.list(workflow_id, limit=limit, cursor=cursor, **asked)
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(page))
-        return
-    rows = [
-        (
-            one.workflow_id,
-            one.workflow_instance_id,
-            one.workflow_run_id,
-            one.status,
-            tables.at(one.create_time),
-            tables.lasted(one.start_time, one.end_time),
-        )
-        for one in page.elements
-    ]
-    tables.show(("workflow", "instance", "run", "status", "created", "took"), rows)
-    if page.page_info.has_next_page:
-        output.say(f"there are more: --cursor {page.page_info.end_cursor}")
+    tables.show_page(page, form, ("workflow", "instance", "run", "status", "created", "took"), _row)
+
+
+def _row(one: "InstanceRecord") -> tuple[tables.Cell, ...]:
+    return (
+        one.workflow_id,
+        one.workflow_instance_id,
+        one.workflow_run_id,
+        one.status,
+        tables.at(one.create_time),
+        tables.lasted(one.start_time, one.end_time),
+    )
 
 
 def _named(text: str) -> tuple[str, str]:
@@ -149,7 +146,7 @@ def count(
     workflow_id: Annotated[str | None, typer.Argument(metavar="WORKFLOW", help="Only those of this workflow.")] = None,
     *,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Count instances by status.
 
@@ -160,15 +157,12 @@ def count(
     """
     with connected(url) as client:
         found = client.instances.counts(workflow_id)
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(found))
-        return
-    tables.show(("status", "instances"), sorted(found.counts.items()))
+    output.show(found, form, lambda found: tables.show(("status", "instances"), sorted(found.counts.items())))
 
 
 @group.command()
 def describe(
-    workflow_id: WorkflowId, instance_id: InstanceId, *, run_id: RunId = None, url: Url = URL, form: Output = Form.TABLE
+    workflow_id: WorkflowId, instance_id: InstanceId, *, run_id: RunId = None, url: Url = URL, form: Output = Form.TEXT
 ) -> None:
     """Show an instance with its latest run, and the latest attempt of each step; or one run of it.
 
@@ -180,10 +174,8 @@ def describe(
     with connected(url) as client:
         found = client.instances.get(workflow_id, instance_id, run_id=run_id)
         steps = client.steps.list(workflow_id, instance_id, run_id=run_id)
-    if form is Form.JSON:
-        output.json({**msgspec.to_builtins(found), "steps": msgspec.to_builtins(steps)})
-        return
-    show_instance(found, steps)
+    whole = {**msgspec.to_builtins(found), "steps": steps}
+    output.show(whole, form, lambda _: show_instance(found, steps))
 
 
 @group.command()
@@ -193,7 +185,7 @@ def watch(
     *,
     timeout_s: Timeout = None,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Show what happens to an instance, as it happens, until it has ended.
 
@@ -210,10 +202,7 @@ def watch(
 
 def _watch(client: "Client", at: tuple[str, int], timeout_s: float | None, form: Form) -> None:
     for entry in client.instances.watch(*at, timeout_s=timeout_s):
-        if form is Form.JSON:
-            output.data(msgspec.json.encode(entry).decode())
-        else:
-            show_entry(entry)
+        output.show_line(entry, form, show_entry)
     found = client.instances.get(*at)
     what = f"{found.workflow_id}/{found.workflow_instance_id}"
     if found.status != "SUCCEEDED":
@@ -223,7 +212,7 @@ def _watch(client: "Client", at: tuple[str, int], timeout_s: float | None, form:
 
 
 @group.command()
-def timeline(workflow_id: WorkflowId, instance_id: InstanceId, *, url: Url = URL, form: Output = Form.TABLE) -> None:
+def timeline(workflow_id: WorkflowId, instance_id: InstanceId, *, url: Url = URL, form: Output = Form.TEXT) -> None:
     """Show what happened to an instance, over all its runs, in order.
 
     \b
@@ -232,10 +221,7 @@ def timeline(workflow_id: WorkflowId, instance_id: InstanceId, *, url: Url = URL
     """
     with connected(url) as client:
         found = client.instances.timeline(workflow_id, instance_id)
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(found))
-    else:
-        show_timeline(found.elements)
+    output.show(found, form, lambda found: show_timeline(found.elements))
 
 
 @group.command()
@@ -244,7 +230,7 @@ def matrix(
     *,
     limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=100, help="So many instances.")] = 10,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Show the last instances of a workflow and the state of each of their steps, after all their runs.
 
@@ -255,9 +241,10 @@ def matrix(
     """
     with connected(url) as client:
         found = client.workflows.matrix(workflow_id, limit=limit)
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(found))
-        return
+    output.show(found, form, _show_matrix)
+
+
+def _show_matrix(found: "Matrix") -> None:
     rows: list[Sequence[str | int]] = [
         (
             one.workflow_instance_id,
@@ -271,7 +258,7 @@ def matrix(
 
 
 @group.command()
-def history(workflow_id: WorkflowId, instance_id: InstanceId, *, url: Url = URL, form: Output = Form.TABLE) -> None:
+def history(workflow_id: WorkflowId, instance_id: InstanceId, *, url: Url = URL, form: Output = Form.TEXT) -> None:
     """Show the events of an instance as the log has them, in order, with partition and offset.
 
     Heartbeats of workers are left out. With -o json each event has all its fields.
@@ -283,9 +270,10 @@ def history(workflow_id: WorkflowId, instance_id: InstanceId, *, url: Url = URL,
     """
     with connected(url) as client:
         found = client.instances.history(workflow_id, instance_id)
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(found))
-        return
+    output.show(found, form, _show_history)
+
+
+def _show_history(found: "History") -> None:
     show_events(found.elements)
     if found.is_cut:
         output.say(f"there are older ones: these are the last {len(found.elements):,}")
@@ -323,13 +311,13 @@ def _add_action(action: str, about: str) -> None:
         reason: Reason = "",
         request_id: RequestId = None,
         url: Url = URL,
-        form: Output = Form.TABLE,
+        form: Output = Form.TEXT,
     ) -> None:
         with connected(url) as client:
             take = getattr(client.instances, action)
             done = take(workflow_id, instance_id, reason=reason, request_id=request_id)
         status = f" is {done.workflow_status}" if done.workflow_status else f": {action} is {done.status}"
-        told(done, form, f"{workflow_id} {instance_id}{status}")
+        output.show_outcome(done, form, f"{workflow_id} {instance_id}{status}")
 
 
 for _action, _about in ACTIONS.items():
@@ -349,7 +337,7 @@ def restart(
     timeout_s: Timeout = None,
     request_id: RequestId = None,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Run an instance that has ended again: a new run.
 
@@ -362,6 +350,6 @@ def restart(
     at = (workflow_id, instance_id)
     with connected(url) as client:
         started = client.instances.restart(*at, policy=policy, run_params=given(param or ()), request_id=request_id)
-        told(started, form, f"{workflow_id} {instance_id} run {started.workflow_run_id}")
+        output.show_outcome(started, form, f"{workflow_id} {instance_id} run {started.workflow_run_id}")
         if watch_it:
             _watch(client, at, timeout_s, form)

@@ -5,32 +5,22 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from kapelle.cli.errors import BadParam
 from kapelle.cli.options.client import URL, Cursor, Limit, Param, Url
-from kapelle.cli.options.output import Output
+from kapelle.cli.options.output import GraphForm, GraphOutput, Output
 from kapelle.cli.params import given, strict_json
 from kapelle.cli.server import connected
 from kapelle.cli.text import lineages, output, tables
 from kapelle.cli.text.output import Form
 
 if TYPE_CHECKING:
-    from kapelle.client import Explanation, Verdict
+    from kapelle.client import Announced, Explanation, SignalRecord, Verdict
 
 group = typer.Typer(
     name="signal", help="Announce signals, and see what came of them.", no_args_is_help=True, rich_markup_mode=None
 )
-
-
-class GraphForm(StrEnum):
-    """How a lineage is written."""
-
-    TABLE = "table"
-    JSON = "json"
-    DOT = "dot"
-    MERMAID = "mermaid"
 
 
 class Way(StrEnum):
@@ -72,7 +62,7 @@ def announce(
         ),
     ] = None,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Say that something has happened. The same id under the same name counts once.
 
@@ -89,9 +79,10 @@ def announce(
         told = client.signals.announce(
             name, given(param or ()), signal_id=signal_id, happened_at_ms=at_ms, payload=said
         )
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(told))
-        return
+    output.show(told, form, _show_announced)
+
+
+def _show_announced(told: "Announced") -> None:
     output.data(f"{told.name} {told.sequence if told.sequence is not None else '-'} {told.status}")
     if told.status == "TOO_LATE":
         output.say("it is too old to tell whether it was known, so nothing came of it")
@@ -134,7 +125,7 @@ def list_signals(
     limit: Limit = 20,
     cursor: Cursor = None,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """List names of signals, or the signals of one name, the latest first.
 
@@ -146,24 +137,20 @@ def list_signals(
     with connected(url) as client:
         if name is None:
             names = client.signals.names(prefix=prefix, limit=limit, cursor=cursor)
-            rows: list[tuple[tables.Cell, ...]] = [
-                (one.name, one.signals, one.duplicates, one.too_late, one.triggers, one.waiting_steps)
-                for one in names.elements
-            ]
-            _page(names, ("name", "signals", "duplicates", "too late", "triggers", "steps"), rows, form)
+            tables.show_page(
+                names,
+                form,
+                ("name", "signals", "duplicates", "too late", "triggers", "steps"),
+                lambda one: (one.name, one.signals, one.duplicates, one.too_late, one.triggers, one.waiting_steps),
+            )
             return
         page = client.signals.list(name, limit=limit, cursor=cursor)
-    shown = [(one.sequence, one.signal_id, tables.at(one.create_time), _compact(one.params)) for one in page.elements]
-    _page(page, ("sequence", "id", "announced", "params"), shown, form)
-
-
-def _page(page: Any, heads: tuple[str, ...], rows: list[Any], form: Form) -> None:
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(page))
-        return
-    tables.show(heads, rows)
-    if page.page_info.has_next_page:
-        output.say(f"there are more: --cursor {page.page_info.end_cursor}")
+    tables.show_page(
+        page,
+        form,
+        ("sequence", "id", "announced", "params"),
+        lambda one: (one.sequence, one.signal_id, tables.at(one.create_time), _compact(one.params)),
+    )
 
 
 def _compact(value: Any) -> str:
@@ -171,7 +158,7 @@ def _compact(value: Any) -> str:
 
 
 @group.command()
-def show(name: Name, sequence: Sequence = "latest", *, url: Url = URL, form: Output = Form.TABLE) -> None:
+def show(name: Name, sequence: Sequence = "latest", *, url: Url = URL, form: Output = Form.TEXT) -> None:
     """Show one signal.
 
     \b
@@ -181,9 +168,10 @@ def show(name: Name, sequence: Sequence = "latest", *, url: Url = URL, form: Out
     """
     with connected(url) as client:
         found = client.signals.get(name, number(sequence))
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(found))
-        return
+    output.show(found, form, _show)
+
+
+def _show(found: "SignalRecord") -> None:
     tables.pairs(
         [
             ("name", found.name),
@@ -199,7 +187,7 @@ def show(name: Name, sequence: Sequence = "latest", *, url: Url = URL, form: Out
 
 
 @group.command()
-def explain(name: Name, sequence: Sequence = "latest", *, url: Url = URL, form: Output = Form.TABLE) -> None:
+def explain(name: Name, sequence: Sequence = "latest", *, url: Url = URL, form: Output = Form.TEXT) -> None:
     """Tell what every trigger and step made of a signal, and why.
 
     \b
@@ -209,10 +197,7 @@ def explain(name: Name, sequence: Sequence = "latest", *, url: Url = URL, form: 
     """
     with connected(url) as client:
         found = client.signals.explain(name, number(sequence))
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(found))
-    else:
-        _explain(found)
+    output.show(found, form, _explain)
 
 
 def _explain(found: "Explanation") -> None:
@@ -250,9 +235,7 @@ def lineage(
     ),
     depth: Annotated[int, typer.Option("--depth", metavar="N", min=1, max=20, help="How many edges away.")] = 20,
     url: Url = URL,
-    form: Annotated[
-        GraphForm, typer.Option("-o", "--output", help="A table for people, JSON, or a graph to be drawn.")
-    ] = GraphForm.TABLE,
+    form: GraphOutput = GraphForm.TEXT,
 ) -> None:
     """Tell where a signal came from, and what came of it: instances, their signals, and so on.
 
@@ -264,15 +247,13 @@ def lineage(
     """
     with connected(url) as client:
         found = client.signals.lineage(name, number(sequence), direction=direction.value, depth=depth)
-    match form:
-        case GraphForm.TABLE:
-            lineages.show(found)
-        case GraphForm.JSON:
-            output.json(msgspec.to_builtins(found))
-        case GraphForm.DOT:
-            output.data(lineages.as_dot(found))
-        case GraphForm.MERMAID:
-            output.data(lineages.as_mermaid(found))
+    output.show(
+        found,
+        form,
+        lineages.show,
+        dot=lambda found: output.data(lineages.as_dot(found)),
+        mermaid=lambda found: output.data(lineages.as_mermaid(found)),
+    )
 
 
 @group.command()
@@ -283,7 +264,7 @@ def refused(
     limit: Limit = 20,
     cursor: Cursor = None,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """List announcements that came to nothing: repetitions, and what came too late.
 
@@ -294,8 +275,9 @@ def refused(
     """
     with connected(url) as client:
         page = client.signals.refused(name, signal_id=signal_id, limit=limit, cursor=cursor)
-    rows = [
-        (one.signal_id, one.status, one.duplicate_of, tables.at(one.create_time), _compact(one.source))
-        for one in page.elements
-    ]
-    _page(page, ("id", "status", "duplicate of", "announced", "source"), rows, form)
+    tables.show_page(
+        page,
+        form,
+        ("id", "status", "duplicate of", "announced", "source"),
+        lambda one: (one.signal_id, one.status, one.duplicate_of, tables.at(one.create_time), _compact(one.source)),
+    )

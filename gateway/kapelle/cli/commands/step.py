@@ -1,6 +1,6 @@
 """`kapelle step`: look at steps of an instance, and act on them."""
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import typer
@@ -11,8 +11,11 @@ from kapelle.cli.params import given
 from kapelle.cli.server import connected
 from kapelle.cli.text import output, tables
 from kapelle.cli.text.instances import next_attempt
-from kapelle.cli.text.output import Form, told
+from kapelle.cli.text.output import Form
 from kapelle.cli.text.timelines import show_timeline
+
+if TYPE_CHECKING:
+    from kapelle.client import StepRecord
 
 group = typer.Typer(
     name="step", help="Look at and act on steps of an instance.", no_args_is_help=True, rich_markup_mode=None
@@ -30,7 +33,7 @@ def describe(
     run_id: RunId = None,
     attempt: Annotated[int | None, typer.Option("--attempt", metavar="N", min=1, help="Else the latest.")] = None,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Show an attempt at a step: its parameters, its worker, and what happened to it.
 
@@ -41,9 +44,10 @@ def describe(
     """
     with connected(url) as client:
         found = client.steps.get(workflow_id, instance_id, step_id, run_id=run_id, attempt=attempt)
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(found))
-        return
+    output.show(found, form, _show)
+
+
+def _show(found: "StepRecord") -> None:
     tables.pairs(
         [
             ("step", found.step_id),
@@ -84,7 +88,7 @@ def restart(
     param: Param = None,
     request_id: RequestId = None,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Run an ended instance again from this step on, or try a failed step of a running one again.
 
@@ -96,7 +100,7 @@ def restart(
     with connected(url) as client:
         done = client.steps.restart(workflow_id, instance_id, step_id, params=given(param or ()), request_id=request_id)
     run = f" in run {done.workflow_run_id}" if done.workflow_run_id else ""
-    told(done, form, f"{workflow_id} {instance_id} {step_id} is restarted{run}")
+    output.show_outcome(done, form, f"{workflow_id} {instance_id} {step_id} is restarted{run}")
 
 
 # What can be done to a step, and the help of the command that does it.
@@ -138,13 +142,13 @@ def _add_action(action: str, about: str) -> None:
         reason: Reason = "",
         request_id: RequestId = None,
         url: Url = URL,
-        form: Output = Form.TABLE,
+        form: Output = Form.TEXT,
     ) -> None:
         with connected(url) as client:
             take = getattr(client.steps, action)
             done = take(workflow_id, instance_id, step_id, reason=reason, request_id=request_id)
         run = f" in run {done.workflow_run_id}" if done.workflow_run_id else ""
-        told(done, form, f"{workflow_id} {instance_id} {step_id}: {action} is {done.status}{run}")
+        output.show_outcome(done, form, f"{workflow_id} {instance_id} {step_id}: {action} is {done.status}{run}")
 
 
 for _action, _about in ACTIONS.items():

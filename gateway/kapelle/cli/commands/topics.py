@@ -2,17 +2,17 @@
 
 import time
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Annotated
 
-import msgspec
 import typer
 
-from kapelle.cli.acls import acls
+from kapelle.cli.acls import Acl, acls
 from kapelle.cli.errors import UnknownProcessor
+from kapelle.cli.options.output import AclForm, AclOutput, Output
 from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.reach import reaching
 from kapelle.cli.text import output
+from kapelle.cli.text.output import Form
 from kapelle.cli.topic_plan import REPLICATION_DEFAULT, mendable, planned, wrong
 from kapelle.topology.errors import InputLost
 from kapelle.topology.kafka import notes
@@ -24,23 +24,7 @@ SETTLE_S = 0.05
 group = typer.Typer(name="topics", help="Plan, make and verify the topics of a topology.", no_args_is_help=True)
 
 
-class Form(StrEnum):
-    """How changes are shown."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class AclForm(StrEnum):
-    """How rights are shown."""
-
-    TEXT = "text"
-    COMMANDS = "commands"
-    JSON = "json"
-
-
 Names = Annotated[list[str], typer.Argument(metavar="NAMES", help="The processors whose changelogs to use.")]
-FormOption = Annotated[Form, typer.Option("-o", "--output", help="Lines to read, or data.")]
 Replication = Annotated[
     int,
     typer.Option(
@@ -59,7 +43,7 @@ def plan(
     *,
     target: Target,
     replication: Replication = REPLICATION_DEFAULT,
-    form: FormOption = Form.TEXT,
+    form: Output = Form.TEXT,
 ) -> None:
     """Show what `apply` would do. Changes nothing.
 
@@ -69,7 +53,7 @@ def plan(
       kapelle topics plan --config client.properties -o json
     """
     changes = planned(target, replication)
-    _show(changes, form)
+    output.show(changes, form, _show)
     if not changes:
         output.say("the topics are as they must be")
     elif mendable(changes):
@@ -82,7 +66,7 @@ def apply(
     *,
     target: Target,
     replication: Replication = REPLICATION_DEFAULT,
-    form: FormOption = Form.TEXT,
+    form: Output = Form.TEXT,
 ) -> None:
     """Create what is missing and configure what differs. Deletes nothing and never changes partitions.
 
@@ -100,7 +84,7 @@ def apply(
         topics.apply()
         left = _settled(topics, target.timeout_s)
     done = [change for change in before if change not in left]
-    _show(done, form)
+    output.show(done, form, _show)
     output.say(f"{output.counted(len(done), 'topic')} mended" if done else "nothing to do")
     if left:
         raise wrong(left, target)
@@ -162,7 +146,7 @@ def adopt(
 def show_acls(
     *,
     target: Target,
-    form: Annotated[AclForm, typer.Option("-o", "--output", help="Lines, commands of Kafka, or data.")] = AclForm.TEXT,
+    form: AclOutput = AclForm.TEXT,
 ) -> None:
     """Show the least rights that each kind of process needs in Kafka. Nothing is asked of Kafka.
 
@@ -173,14 +157,18 @@ def show_acls(
       kapelle topics acls
       kapelle topics acls --prefix staging -o commands
     """
-    found = acls(target.topology())
-    if form is AclForm.JSON:
-        output.json(msgspec.to_builtins(found))
-        return
+    output.show(acls(target.topology()), form, _show_acls, commands=_show_commands)
+
+
+def _show_acls(found: Sequence[Acl]) -> None:
     for one in found:
         name = f"{one.name}*" if one.prefixed else one.name
-        text = f"{one.role:<12}{one.resource:<18}{name:<34}{', '.join(one.operations)}"
-        output.data(one.command() if form is AclForm.COMMANDS else text)
+        output.data(f"{one.role:<12}{one.resource:<18}{name:<34}{', '.join(one.operations)}")
+
+
+def _show_commands(found: Sequence[Acl]) -> None:
+    for one in found:
+        output.data(one.command())
 
 
 def _check_inputs(target: Target) -> None:
@@ -202,9 +190,6 @@ def _settled(topics: Topics, timeout_s: float) -> list[Change]:
         time.sleep(SETTLE_S)
 
 
-def _show(changes: Sequence[Change], form: Form) -> None:
-    if form is Form.JSON:
-        output.json(list(changes))
-        return
+def _show(changes: Sequence[Change]) -> None:
     for change in changes:
         output.data(f"{change.do.value:9}  {change}")

@@ -1,28 +1,16 @@
 """`kapelle topology`: what runs, and what is between it."""
 
-from enum import StrEnum
-from typing import Annotated
-
-import typer
-
+from kapelle.cli.options.output import ChartForm, ChartOutput
 from kapelle.cli.options.target import TOPOLOGY, Target, takes_target
 from kapelle.cli.text import output
 from kapelle.topology.describe import as_data, as_mermaid, as_text, describe
-
-
-class Form(StrEnum):
-    """How a topology is shown."""
-
-    TEXT = "text"
-    MERMAID = "mermaid"
-    JSON = "json"
 
 
 @takes_target(*TOPOLOGY)
 def topology(
     *,
     target: Target,
-    form: Annotated[Form, typer.Option("-o", "--output", help="A page, a flowchart, or data.")] = Form.TEXT,
+    form: ChartOutput = ChartForm.TEXT,
 ) -> None:
     """Show processors, their tables and the streams between.
 
@@ -36,12 +24,12 @@ def topology(
       kapelle topology -o json
     """
     described = describe(target.topology())
-    match form:
-        case Form.TEXT:
-            output.data(as_text(described))
-        case Form.MERMAID:
-            output.data(as_mermaid(described))
-        case Form.JSON:
-            output.json(as_data(described))
+    output.show(
+        described,
+        form,
+        lambda found: output.data(as_text(found)),
+        mermaid=lambda found: output.data(as_mermaid(found)),
+        json=lambda found: output.json(as_data(found)),
+    )
     if not described.processors:
         output.say(f"{target.app} has no processors yet")

@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 
 from kapelle.cli.options.client import URL, Url, WorkflowId
@@ -12,6 +11,9 @@ from kapelle.cli.options.output import Output
 from kapelle.cli.server import connected
 from kapelle.cli.text import output, tables
 from kapelle.cli.text.output import Form
+
+if TYPE_CHECKING:
+    from kapelle.client.signal_results import TriggerExplanation, TriggerList
 
 group = typer.Typer(
     name="trigger", help="See what signal triggers wait for.", no_args_is_help=True, rich_markup_mode=None
@@ -24,7 +26,7 @@ def list_triggers(
     *,
     with_disarmed: Annotated[bool, typer.Option("--all", help="Those that are not armed any more, too.")] = False,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """List the triggers of a workflow, with the signals that wait for their partners.
 
@@ -35,9 +37,10 @@ def list_triggers(
     """
     with connected(url) as client:
         found = client.triggers.list(workflow_id, with_disarmed=with_disarmed)
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(found))
-        return
+    output.show(found, form, _show)
+
+
+def _show(found: "TriggerList") -> None:
     rows = [
         (one["trigger_id"], ", ".join(one["signals"]), _state(one), one["kept"], _fired(one)) for one in found.triggers
     ]
@@ -68,7 +71,7 @@ def _numbers(kept: Mapping[str, int]) -> str:
 
 
 @group.command()
-def explain(workflow_id: WorkflowId, *, url: Url = URL, form: Output = Form.TABLE) -> None:
+def explain(workflow_id: WorkflowId, *, url: Url = URL, form: Output = Form.TEXT) -> None:
     """Tell why a workflow did not start: what its triggers have seen, and what is missing.
 
     \b
@@ -77,9 +80,10 @@ def explain(workflow_id: WorkflowId, *, url: Url = URL, form: Output = Form.TABL
     """
     with connected(url) as client:
         found = client.triggers.explain(workflow_id)
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(found))
-        return
+    output.show(found, form, _show_obstacles)
+
+
+def _show_obstacles(found: "TriggerExplanation") -> None:
     for obstacle in found.obstacles:
         output.data(obstacle)
     for trigger in found.triggers:

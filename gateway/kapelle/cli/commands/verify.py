@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 import typer
 
-from kapelle.cli.commands.dlq import Form
 from kapelle.cli.errors import NotThere, TablesDiffer, UnknownProcessor
 from kapelle.cli.options.history import Data, File
+from kapelle.cli.options.output import Output
 from kapelle.cli.options.process import RegistryUrl
 from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.replaying import Progress, Where, locked, opened_history, scratch, tell_unreadable
 from kapelle.cli.salvaging import VIEWS
 from kapelle.cli.text import output, tables
+from kapelle.cli.text.output import Form
 
 if TYPE_CHECKING:
     from kapelle.topology.build import Topology
@@ -41,7 +42,6 @@ StateDir = Annotated[
     ),
 ]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[PROCESSOR]…", help="Only these; else all.")]
-Output = Annotated[Form, typer.Option("-o", "--output", help="A page, or data.")]
 
 
 @takes_target(*KAFKA)
@@ -75,11 +75,7 @@ def verify(
     """
     where = Where(target=target, data=data, file=file, registry=registry)
     found = _told(where, names or (), state_dir)
-    if form is Form.JSON:
-        output.json(found)
-    else:
-        shown = [v for v in found if v.events or v.rows or v.differences or v.skipped]
-        tables.show(HEADS, [(v.processor, v.partition, v.events, v.rows, _result(v)) for v in shown])
+    output.show(found, form, _show)
     for verdict in found:
         tell_unreadable(f"{verdict.processor}-{verdict.partition}", verdict.unreadable, verdict.unread)
     wrong = [verdict for verdict in found if not verdict.is_right]
@@ -90,6 +86,11 @@ def verify(
         f"{output.counted(len(compared), 'partition')} compared, {sum(v.rows for v in compared):,} rows are the fold "
         f"of {sum(v.events for v in compared):,} events"
     )
+
+
+def _show(found: "Sequence[Verdict]") -> None:
+    shown = [v for v in found if v.events or v.rows or v.differences or v.skipped]
+    tables.show(HEADS, [(v.processor, v.partition, v.events, v.rows, _result(v)) for v in shown])
 
 
 def _told(where: Where, names: Sequence[str], state_dir: Path | None) -> "list[Verdict]":

@@ -1,5 +1,6 @@
 """`kapelle workflow`: definitions, their versions, and which of them is active."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -12,10 +13,11 @@ from kapelle.cli.options.output import Output
 from kapelle.cli.params import given
 from kapelle.cli.server import connected
 from kapelle.cli.text import output, tables
-from kapelle.cli.text.output import Form, told
+from kapelle.cli.text.output import Form
 
 if TYPE_CHECKING:
     from kapelle.client import Pushed
+    from kapelle.client.results import Overview
 
 group = typer.Typer(
     name="workflow", help="Push, look at and switch workflows.", no_args_is_help=True, rich_markup_mode=None
@@ -23,7 +25,7 @@ group = typer.Typer(
 
 
 @group.command()
-def push(file: File, *, url: Url = URL, request_id: RequestId = None, form: Output = Form.TABLE) -> None:
+def push(file: File, *, url: Url = URL, request_id: RequestId = None, form: Output = Form.TEXT) -> None:
     """Add a version to a workflow, and the workflow itself if it is the first.
 
     \b
@@ -35,9 +37,10 @@ def push(file: File, *, url: Url = URL, request_id: RequestId = None, form: Outp
     written = definitions.read(file)
     with connected(url) as client:
         pushed = client.workflows.push(written.text, is_yaml=written.is_yaml, request_id=request_id)
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(pushed))
-        return
+    output.show(pushed, form, _show_push)
+
+
+def _show_push(pushed: "Pushed") -> None:
     output.data(f"{pushed.workflow_id} version {pushed.workflow_version_id}")
     active = "active" if pushed.is_active else "not active"
     same = ": the same request was made before" if pushed.status == "DUPLICATED" else ""
@@ -56,7 +59,7 @@ def validate(
     *,
     remote: Annotated[bool, typer.Option("--remote", help="Ask the server instead of this package.")] = False,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Check a definition without pushing it: everything that is wrong with it, each with its path.
 
@@ -73,10 +76,7 @@ def validate(
             client.workflows.validate(written.text, is_yaml=written.is_yaml)
     else:
         definitions.check(written)
-    if form is Form.JSON:
-        output.json({"valid": True})
-    else:
-        output.data(f"{written.name} can be pushed")
+    output.show({"valid": True}, form, lambda _: output.data(f"{written.name} can be pushed"))
 
 
 @group.command("list")
@@ -86,7 +86,7 @@ def list_workflows(
     limit: Limit = 50,
     cursor: Cursor = None,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """List workflows, by id.
 
@@ -97,19 +97,22 @@ def list_workflows(
     """
     with connected(url) as client:
         page = client.workflows.list(prefix=prefix, limit=limit, cursor=cursor)
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(page))
-        return
-    rows = [
-        (one.workflow_id, one.active_version_id, one.latest_version_id, _name(one.owner), tables.at(one.modify_time))
-        for one in page.elements
-    ]
-    tables.show(("workflow", "active", "latest", "owner", "changed"), rows)
-    _more(page.page_info.has_next_page, page.page_info.end_cursor)
+    tables.show_page(
+        page,
+        form,
+        ("workflow", "active", "latest", "owner", "changed"),
+        lambda one: (
+            one.workflow_id,
+            one.active_version_id,
+            one.latest_version_id,
+            _name(one.owner),
+            tables.at(one.modify_time),
+        ),
+    )
 
 
 @group.command()
-def describe(workflow_id: WorkflowId, *, url: Url = URL, form: Output = Form.TABLE) -> None:
+def describe(workflow_id: WorkflowId, *, url: Url = URL, form: Output = Form.TEXT) -> None:
     """Show a workflow on one page: versions, properties, and how many instances are in which state.
 
     \b
@@ -119,9 +122,10 @@ def describe(workflow_id: WorkflowId, *, url: Url = URL, form: Output = Form.TAB
     """
     with connected(url) as client:
         found = client.workflows.overview(workflow_id)
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(found))
-        return
+    output.show(found, form, _show_overview)
+
+
+def _show_overview(found: "Overview") -> None:
     properties = found.properties_snapshot or {}
     tables.pairs(
         [
@@ -152,7 +156,7 @@ def show(
     ] = "default",
     *,
     url: Url = URL,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Print the definition of a version, as JSON that can be pushed again.
 
@@ -168,7 +172,7 @@ def show(
     with connected(url) as client:
         # As it is written: no number loses a digit on its way.
         found = client.send(read(dict[str, msgspec.Raw], "workflows", workflow_id, "versions", version))
-    output.json(found if form is Form.JSON else {"workflow": found["workflow"]})
+    output.show(found, form, lambda found: output.json({"workflow": found["workflow"]}))
 
 
 @group.command()
@@ -183,7 +187,7 @@ def properties(
     ] = None,
     url: Url = URL,
     request_id: RequestId = None,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Show what can be changed of a workflow without a new version, or change it.
 
@@ -198,16 +202,17 @@ def properties(
         if param:
             client.workflows.properties(workflow_id, given(param, "--set"), request_id=request_id)
         found = client.workflows.overview(workflow_id).properties_snapshot or {}
-    if form is Form.JSON:
-        output.json(found)
-        return
+    output.show(found, form, _show_properties)
+
+
+def _show_properties(found: Mapping[str, object]) -> None:
     shown = {name: value for name, value in found.items() if name not in ("workflow_id", "create_time", "author")}
     tables.pairs([(name, value if isinstance(value, str) else _compact(value)) for name, value in shown.items()])
 
 
 @group.command()
 def versions(
-    workflow_id: WorkflowId, *, limit: Limit = 50, cursor: Cursor = None, url: Url = URL, form: Output = Form.TABLE
+    workflow_id: WorkflowId, *, limit: Limit = 50, cursor: Cursor = None, url: Url = URL, form: Output = Form.TEXT
 ) -> None:
     """List the versions of a workflow, the latest first.
 
@@ -218,20 +223,17 @@ def versions(
     """
     with connected(url) as client:
         page = client.workflows.versions(workflow_id, limit=limit, cursor=cursor)
-    if form is Form.JSON:
-        output.json(msgspec.to_builtins(page))
-        return
-    rows = [
-        (
+    tables.show_page(
+        page,
+        form,
+        ("version", "", "author", "pushed"),
+        lambda one: (
             one.metadata.workflow_version_id,
             "active" if one.is_active else "",
             _name(one.metadata.version_author),
             tables.at(one.metadata.create_time),
-        )
-        for one in page.elements
-    ]
-    tables.show(("version", "", "author", "pushed"), rows)
-    _more(page.page_info.has_next_page, page.page_info.end_cursor)
+        ),
+    )
 
 
 @group.command()
@@ -241,7 +243,7 @@ def activate(
     *,
     url: Url = URL,
     request_id: RequestId = None,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Make a version the active one: the one that is started from now on.
 
@@ -252,12 +254,12 @@ def activate(
     """
     with connected(url) as client:
         done = client.workflows.activate(workflow_id, version, request_id=request_id)
-    told(done, form, f"{workflow_id} version {done.workflow_version_id or version} is active")
+    output.show_outcome(done, form, f"{workflow_id} version {done.workflow_version_id or version} is active")
 
 
 @group.command()
 def deactivate(
-    workflow_id: WorkflowId, *, url: Url = URL, request_id: RequestId = None, form: Output = Form.TABLE
+    workflow_id: WorkflowId, *, url: Url = URL, request_id: RequestId = None, form: Output = Form.TEXT
 ) -> None:
     """Leave a workflow without an active version: nothing starts it any more.
 
@@ -267,7 +269,7 @@ def deactivate(
     """
     with connected(url) as client:
         done = client.workflows.deactivate(workflow_id, request_id=request_id)
-    told(done, form, f"{workflow_id} has no active version")
+    output.show_outcome(done, form, f"{workflow_id} has no active version")
 
 
 @group.command()
@@ -277,7 +279,7 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
     url: Url = URL,
     request_id: RequestId = None,
-    form: Output = Form.TABLE,
+    form: Output = Form.TEXT,
 ) -> None:
     """Delete a workflow that has nothing queued or running. Its history stays in the log.
 
@@ -289,7 +291,7 @@ def delete(
         typer.confirm(f"Delete workflow {workflow_id}?", abort=True, err=True)
     with connected(url) as client:
         done = client.workflows.delete(workflow_id, request_id=request_id)
-    told(done, form, f"{workflow_id} is deleted")
+    output.show_outcome(done, form, f"{workflow_id} is deleted")
 
 
 # What can be done to all instances of a workflow at once, and the help of the command that does it.
@@ -324,14 +326,14 @@ def _add_action(action: str, about: str) -> None:
         reason: Reason = "",
         url: Url = URL,
         request_id: RequestId = None,
-        form: Output = Form.TABLE,
+        form: Output = Form.TEXT,
     ) -> None:
         if not yes and action != "unblock":
             typer.confirm(f"{action.capitalize()} all instances of {workflow_id}?", abort=True, err=True)
         with connected(url) as client:
             done = getattr(client.workflows, action)(workflow_id, reason=reason, request_id=request_id)
         what = done.status if done.count is None else f"{done.status}, of {output.counted(done.count, 'instance')}"
-        told(done, form, f"{workflow_id}: {action} is {what}")
+        output.show_outcome(done, form, f"{workflow_id}: {action} is {what}")
 
 
 for _action, _about in ACTIONS.items():
@@ -345,8 +347,3 @@ def _name(owner: object) -> str:
 
 def _compact(value: object) -> str:
     return msgspec.json.encode(value).decode()
-
-
-def _more(has_more: bool, cursor: str | None) -> None:
-    if has_more:
-        output.say(f"there are more: --cursor {cursor}")

@@ -2,18 +2,21 @@
 
 import shlex
 import sys
+from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from rich.console import Console
 from rich.text import Text
 
+T = TypeVar("T")
+
 
 class Form(StrEnum):
-    """How answers are written."""
+    """How a result is written. A command with more forms has an enum of its own, with these two among them."""
 
-    TABLE = "table"
+    TEXT = "text"
     JSON = "json"
 
 
@@ -26,6 +29,51 @@ def data(text: str) -> None:
 def json(value: Any) -> None:
     """The answer as JSON, indented: people read it too."""
     data(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def json_line(value: Any) -> None:
+    """A result as JSON on one line, for results that come one after the other."""
+    data(msgspec.json.encode(value).decode())
+
+
+def show(result: T, form: StrEnum, text: Callable[[T], None], **others: Callable[[T], None]) -> None:
+    """Write a result in the form that was asked for. `others` has the writers of further forms, by their values."""
+    writers: dict[str, Callable[[T], None]] = {"text": text, "json": json, **others}
+    writers[form.value](result)
+
+
+def show_line(result: T, form: Form, text: Callable[[T], None]) -> None:
+    """Write one of many results, as text or as one line of JSON."""
+    show(result, form, text, json=json_line)
+
+
+def show_each(results: Iterable[T], form: Form, text: Callable[[T], None]) -> list[T]:
+    """Write results, as text each when it is there, as JSON all at the end. Returns them."""
+    found: list[T] = []
+
+    def written(results: Iterable[T]) -> None:
+        for one in results:
+            found.append(one)
+            text(one)
+
+    def collected(results: Iterable[T]) -> None:
+        found.extend(results)
+        json(found)
+
+    show(results, form, written, json=collected)
+    return found
+
+
+def show_outcome(done: msgspec.Struct, form: Form, text: str) -> None:
+    """Write what a change led to: the text, and the message of the server if there is one."""
+
+    def written(done: msgspec.Struct) -> None:
+        data(text)
+        message = getattr(done, "message", None)
+        if message:
+            say(message)
+
+    show(done, form, written)
 
 
 def say(text: str, style: str = "dim") -> None:
@@ -51,14 +99,3 @@ def counted(count: int, noun: str) -> str:
 def _stderr() -> Console:
     # Made when it is needed: tests and shells put other files in place of stderr.
     return Console(stderr=True, highlight=False)
-
-
-def told(done: msgspec.Struct, form: Form, text: str) -> None:
-    """Tell what came of a change."""
-    if form is Form.JSON:
-        json(msgspec.to_builtins(done))
-        return
-    data(text)
-    message = getattr(done, "message", None)
-    if message:
-        say(message)

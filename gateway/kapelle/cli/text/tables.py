@@ -1,12 +1,18 @@
 """Tables for people: columns as wide as what is in them, statuses in colour where there is a terminal."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from rich.console import Console
 from rich.text import Text
+
+from kapelle.cli.text import output
+from kapelle.cli.text.output import Form
+
+if TYPE_CHECKING:
+    from kapelle.client.results import Page
 
 STYLES: Final = {
     "SUCCEEDED": "green",
@@ -25,6 +31,7 @@ STYLES: Final = {
 GAP: Final = "  "
 
 Cell = str | int | None
+T = TypeVar("T")
 
 
 def show(heads: Sequence[str], rows: Sequence[Sequence[Cell]], *, names: Sequence[str] = ()) -> None:
@@ -37,6 +44,17 @@ def show(heads: Sequence[str], rows: Sequence[Sequence[Cell]], *, names: Sequenc
     line([Text(head, "bold") for head in titles], widths)
     for row in texts:
         line([Text(cell, STYLES.get(cell.split(" ")[-1], "")) for cell in row], widths)
+
+
+def show_page(page: "Page[T]", form: Form, heads: Sequence[str], row: Callable[[T], Sequence[Cell]]) -> None:
+    """A page of a list, as a table or as JSON, and how to get the next page."""
+
+    def written(page: "Page[T]") -> None:
+        show(heads, [row(one) for one in page.elements])
+        if page.page_info.has_next_page:
+            output.say(f"there are more: --cursor {page.page_info.end_cursor}")
+
+    output.show(page, form, written)
 
 
 def line(cells: Sequence[Text], widths: Sequence[int]) -> None:
