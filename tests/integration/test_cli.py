@@ -303,18 +303,18 @@ def test_a_bug_stops_the_process_with_its_line_or_is_put_aside_as_chosen(
     wait_until(lambda: metric(url, "kapelle_dead_letters_total") == 2 or None, going_on.said)
     assert going_on.stop()[0] == 0
 
-    listed = kapelle("dead-letters", "list", *options)
-    letters = json.loads(kapelle("dead-letters", "list", *options, "-n", "2", "-o", "json").stdout)
+    listed = kapelle("dlq", "list", *options)
+    letters = json.loads(kapelle("dlq", "list", *options, "-n", "2", "-o", "json").stdout)
     assert [(letter["stage"], letter["record"]["offset"]) for letter in letters] == [("DECIDE", 1), ("DECODE", 2)]
     assert letters[0]["value"]["fields"]["id"] == "t-2"
     assert "  doubting  DECIDE  ValueError\n" in listed.stdout
     assert listed.stderr == f"2 dead letters from {prefix}.dead-letters\n"
-    [last] = json.loads(kapelle("dead-letters", "list", *options, "-n", "1", "-o", "json").stdout)
+    [last] = json.loads(kapelle("dlq", "list", *options, "-n", "1", "-o", "json").stdout)
     assert last == letters[1]
 
 
 def test_dead_letters_of_a_prefix_that_is_not_there_are_not_found(broker: Broker, prefix: str) -> None:
-    refused = kapelle("dead-letters", "list", "--bootstrap-servers", broker.bootstrap_servers, "--prefix", prefix)
+    refused = kapelle("dlq", "list", "--bootstrap-servers", broker.bootstrap_servers, "--prefix", prefix)
 
     assert refused.exit_code == 3
     assert f"Expected the topic {prefix}.dead-letters, but it is not there" in refused.stderr

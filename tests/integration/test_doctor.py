@@ -22,8 +22,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, bu
 from typer.testing import CliRunner, Result
 
 from kapelle.cli.checks.case import Case, Finding, Verdict
-from kapelle.cli.doctor import findings
-from kapelle.cli.options import Target
+from kapelle.cli.commands.doctor import findings
+from kapelle.cli.options.target import Target
 from kapelle.cli.whole import cli
 from kapelle.topology.build import Topology
 from kapelle.topology.kafka.config import KafkaSettings

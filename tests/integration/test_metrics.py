@@ -13,9 +13,9 @@ import pytest
 from confluent_kafka import Producer
 
 from kapelle.api.measuring import ALL as API
+from kapelle.cli.commands.worker import worker_text
 from kapelle.cli.metrics import WORKER
 from kapelle.cli.reporting import Reporter
-from kapelle.cli.worker import worker_text
 from kapelle.processors.effects import Effect
 from kapelle.processors.messages import Message
 from kapelle.processors.routes import RUN_EVENTS

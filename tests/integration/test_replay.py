@@ -14,7 +14,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner, Result
 
-from kapelle.cli.schemas import framing
+from kapelle.cli.registry import framing
 from kapelle.cli.whole import cli
 from kapelle.registry import RegistryServer
 from kapelle.topology.kafka.config import KafkaSettings

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from kapelle.cli.commands import COMMANDS, command_line
+from kapelle.cli.root import COMMANDS, command_line
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,16 +2,9 @@
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from kapelle.cli.errors import BadParam
-
-Param = Annotated[
-    list[str] | None,
-    typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter: JSON, or else a string. Again for more."),
-]
 
 
 def given(words: Sequence[str], option: str = "--param") -> dict[str, Any]:

@@ -10,11 +10,12 @@ import msgspec
 
 from kapelle.cli import metrics
 from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
-from kapelle.cli.options import Target
-from kapelle.cli.processors import SESSION_TIMEOUT_MS, mending
+from kapelle.cli.options.process import SESSION_TIMEOUT_MS
+from kapelle.cli.options.target import Target
 from kapelle.cli.reach import reaching
 from kapelle.cli.reporting import FILE_S, Every
 from kapelle.cli.stopping import Stopping, stopping
+from kapelle.cli.topic_plan import mending
 from kapelle.topology.kafka.config import KafkaSettings
 
 _log = logging.getLogger("kapelle.metrics")

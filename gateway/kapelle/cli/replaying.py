@@ -5,19 +5,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-import typer
 
-from kapelle.cli import output
 from kapelle.cli.errors import DataInUse, NoServers
 from kapelle.cli.loading import load_topology
-from kapelle.cli.options import SERVERS, Target, properties
+from kapelle.cli.options.target import Target
 from kapelle.cli.reach import reaching
+from kapelle.cli.registry import framing
 from kapelle.cli.salvaging import LOG, VIEWS, damage_told
-from kapelle.cli.schemas import framing
-from kapelle.cli.topics import planned, wrong
+from kapelle.cli.text import output
+from kapelle.cli.topic_plan import planned, wrong
 from kapelle.topology.kafka.topics import Do
 from kapelle.topology.replay.errors import NoHistory
 
@@ -30,18 +29,6 @@ if TYPE_CHECKING:
     from kapelle.topology.tables import RocksStore
 
 TELL_EVERY_S: Final = 2.0
-
-Data = Annotated[
-    Path | None,
-    typer.Option("--data", metavar="DIR", file_okay=False, help="The directory of a `kapelle dev` that has stopped."),
-]
-File = Annotated[
-    Path | None, typer.Option("--file", metavar="FILE", dir_okay=False, help="A file of `kapelle replay export`.")
-]
-
-PassOver = Annotated[
-    bool, typer.Option("--pass-over-unknown", help="Go on without records whose schema is not known anywhere.")
-]
 
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +115,7 @@ def _on_kafka(opened: ExitStack, where: Where) -> "History":
 
 def servers(target: Target) -> "KafkaSettings":
     """The way to Kafka; who has named nothing at all is told what there is to name."""
-    if not target.servers and SERVERS not in properties(target.config, target.extra):
+    if not target.names_kafka:
         raise NoServers(
             "Expected --file, --data or --bootstrap-servers to say where history is, but found none of them"
         )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from kapelle.cli import output
 from kapelle.cli.errors import BadSalvage, DataDamaged, DataInUse
+from kapelle.cli.text import output
 
 if TYPE_CHECKING:
     from kapelle.schemas import Framing

@@ -4,41 +4,15 @@ import getpass
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
-
-import typer
+from typing import TYPE_CHECKING, Final
 
 from kapelle.cli import errors as e
+from kapelle.cli.options.client import TOKEN_VARIABLE
 
 if TYPE_CHECKING:  # httpx is slow to import, and most commands do not need it
     from kapelle.client import ApiError, Client
 
-URL: Final = "http://127.0.0.1:8080"
-TOKEN_VARIABLE: Final = "KAPELLE_TOKEN"  # noqa: S105 - the name of a variable
 USER_VARIABLE: Final = "KAPELLE_USER"
-
-Url = Annotated[
-    str,
-    typer.Option(
-        "--url", metavar="URL", envvar="KAPELLE_URL", help=f"The server. Its token is taken from {TOKEN_VARIABLE}."
-    ),
-]
-
-
-class Form(StrEnum):
-    """How answers are written."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-Output = Annotated[Form, typer.Option("-o", "--output", help="A table for people, or JSON for programs.")]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why: it stands in the history.")]
-RequestId = Annotated[
-    str | None,
-    typer.Option("--request-id", metavar="ID", help="The id of the request: the same one twice counts once."),
-]
 
 
 def token() -> str | None:

@@ -4,42 +4,12 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from kapelle.cli.errors import AddressTaken, BadFile, WrongServer
 
 if TYPE_CHECKING:
     from kapelle.api import ApiSettings
-
-Host = Annotated[
-    str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; other than loopback needs tokens.")
-]
-Port = Annotated[
-    int, typer.Option("--port", metavar="PORT", min=0, max=65_535, help="Where to listen; 0 takes any free port.")
-]
-TokensFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--tokens",
-        metavar="FILE",
-        help="Who may ask: lines of a role (viewer, operator, admin) and a token. Or KAPELLE_TOKENS=role:token,…",
-    ),
-]
-
-
-HooksFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--hooks",
-        metavar="FILE",
-        exists=True,
-        dir_okay=False,
-        help="How webhooks and Amazon SNS become signals; read anew when it changes. Secrets there, or in "
-        "KAPELLE_HOOK_SECRETS=name:secret,…",
-    ),
-]
 
 
 def api_settings(tokens: Path | None, hooks: Path | None = None) -> "ApiSettings":

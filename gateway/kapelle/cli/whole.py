@@ -1,5 +1,5 @@
 """The kapelle command with all of its commands, for what writes or tests them all."""
 
-from kapelle.cli.commands import command_line
+from kapelle.cli.root import command_line
 
 cli = command_line()

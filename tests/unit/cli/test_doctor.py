@@ -8,7 +8,7 @@ from kapelle.cli.checks.broker import RULES, release_of
 from kapelle.cli.checks.case import Case, Finding, Verdict
 from kapelle.cli.checks.clocks import _judged
 from kapelle.cli.checks.disk import filesystem, write_speed_mb_s
-from kapelle.cli.options import Target
+from kapelle.cli.options.target import Target
 from kapelle.topology.build import Topology
 from kapelle.topology.kafka.config import KafkaSettings, Protocol
 

@@ -2,7 +2,7 @@
 
 import json
 
-from kapelle.cli.letters_text import as_lines
+from kapelle.cli.text.letters import as_lines
 from kapelle.schemas import Catalog, Codec
 from kapelle.schemas.contracts import DeadLetter, Header, Stage
 from kapelle.topology.letters import shown

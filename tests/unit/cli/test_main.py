@@ -13,9 +13,9 @@ import typer.main
 from typer.core import TyperGroup
 from typer.testing import CliRunner, Result
 
-from kapelle.cli.commands import COMMANDS, Commands
 from kapelle.cli.errors import MEANINGS
 from kapelle.cli.main import main
+from kapelle.cli.root import COMMANDS, Commands
 from kapelle.cli.whole import cli
 
 PROOF = "tests.proof.processors:topology"
@@ -52,7 +52,7 @@ def test_nothing_that_is_slow_to_load_is_loaded_before_it_is_known_which_command
 def test_no_command_but_the_one_that_is_named_is_loaded() -> None:
     asked = "from kapelle.cli.main import main\ntry: main(['topology', '--help'])\nexcept SystemExit: pass"
 
-    assert loaded([f"kapelle.cli.{name}" for name in COMMANDS], asked) == ["kapelle.cli.topology"]
+    assert loaded([f"kapelle.cli.commands.{name}" for name in COMMANDS], asked) == ["kapelle.cli.commands.topology"]
 
 
 @pytest.mark.parametrize("words", [["--help"], []], ids=" ".join)
@@ -94,7 +94,7 @@ def test_help_of_every_command_gives_an_example_of_it(words: tuple[str, ...]) ->
     assert f"    kapelle {' '.join(words)}" in result.stdout
 
 
-@pytest.mark.parametrize("words", [(), ("topics",), ("processors",), ("dead-letters",)], ids=" ".join)
+@pytest.mark.parametrize("words", [(), ("topics",), ("processors",), ("dlq",)], ids=" ".join)
 def test_a_group_without_a_command_shows_its_help(words: tuple[str, ...]) -> None:
     result = kapelle(*words)
 

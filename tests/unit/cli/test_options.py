@@ -1,11 +1,14 @@
-"""Settings of a client: from a file, from -X, and how they may be shown."""
+"""Settings of a client: from a file, from -X, and how they may be shown; and how commands get them."""
 
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from kapelle.cli.errors import NoServers
-from kapelle.cli.options import Target, properties
+from kapelle.cli.options.target import KAFKA, TOPOLOGY, Target, properties, takes_target
 
 
 @pytest.fixture
@@ -78,3 +81,39 @@ def test_a_command_to_copy_has_the_same_options_and_no_secrets() -> None:
 
 def test_a_command_to_copy_leaves_out_what_was_not_given() -> None:
     assert Target(servers="k:1").command("topics", "plan") == "kapelle topics plan --bootstrap-servers k:1"
+
+
+def test_a_command_gets_one_target_of_its_options() -> None:
+    app, taken = typer.Typer(rich_markup_mode=None), []
+
+    @app.command()
+    @takes_target(*KAFKA)
+    def look(name: str, *, target: Target, count: Annotated[int, typer.Option("--count")] = 1) -> None:
+        taken.append((name, target, count))
+
+    words = ["orders", "--bootstrap-servers", "k:1", "--prefix", "shop", "-X", "a=1", "-X", "b=2", "--count", "3"]
+    result = CliRunner().invoke(app, words)
+
+    assert result.exit_code == 0, result.output
+    assert taken == [("orders", Target(servers="k:1", prefix="shop", extra=["a=1", "b=2"]), 3)]
+
+
+def test_options_of_a_target_stand_in_its_place_and_no_others_are_taken() -> None:
+    app = typer.Typer(rich_markup_mode=None)
+
+    @app.command()
+    @takes_target(*TOPOLOGY)
+    def look(
+        *,
+        before: Annotated[int, typer.Option("--before")] = 1,
+        target: Target,
+        after: Annotated[int, typer.Option("--after")] = 1,
+    ) -> None:
+        """Look at nothing."""
+
+    told = CliRunner().invoke(app, ["--help"]).stdout
+    refused = CliRunner().invoke(app, ["--bootstrap-servers", "k:1"])
+
+    places = [told.index(f"\n  {flag} ") for flag in ("--before", "--app", "--prefix", "--partitions", "--after")]
+    assert places == sorted(places)
+    assert refused.exit_code == 2

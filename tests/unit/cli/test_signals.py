@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from kapelle.cli import lineages
+from kapelle.cli.text import lineages
 from kapelle.cli.whole import cli
 from kapelle.client import Lineage, LineageEdge, LineageNode
 from tests.integration.api.places import Place, definition, embedded_place, step, until
@@ -182,11 +182,11 @@ def test_lineage_is_a_table_and_graphs(place: Place) -> None:
     until(lambda: len(place.get(f"/signals/{name}/instances/1/lineage")["nodes"]) == 3, "the lineage")
 
     told = {
-        form: kapelle(place, "signal", "lineage", name, "1", "-o", form).stdout for form in ("table", "dot", "mermaid")
+        form: kapelle(place, "signal", "lineage", name, "1", "-o", form).stdout for form in ("text", "dot", "mermaid")
     }
     cut = kapelle(place, "signal", "lineage", name, "1", "--direction", "forward", "--depth", "1")
 
-    assert f"{workflow_id}/1  published say  {name}/done 1" in told["table"]
+    assert f"{workflow_id}/1  published say  {name}/done 1" in told["text"]
     assert f'"signal {name} 1" -> "instance {workflow_id} 1" [label="started"]' in told["dot"]
     assert '-->|"published say"| ' in told["mermaid"]
     assert f"there is more beyond {workflow_id}/1" in cut.stderr

@@ -5,10 +5,10 @@ import io
 import pytest
 from rich.console import Console
 
-from kapelle.cli import tables
 from kapelle.cli.errors import BadParam
 from kapelle.cli.params import given
-from kapelle.cli.timelines import show_timeline
+from kapelle.cli.text import tables
+from kapelle.cli.text.timelines import show_timeline
 from kapelle.client import TimelineEntry
 
 HOUR_MS = 3_600_000

@@ -22,7 +22,7 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     (("nonsense",), 2, "No such command 'nonsense'"),
     (("topics", "nonsense"), 2, "No such command 'nonsense'"),
     (("topology", "--nonsense"), 2, "No such option: --nonsense"),
-    (("topology", "-o", "svg"), 2, "'svg' is not one of 'text', 'mermaid', 'json'"),
+    (("topology", "-o", "svg"), 2, "'svg' is not one of 'text', 'json', 'mermaid'"),
     (("topology", "--partitions", "0"), 2, "'--partitions': Input should be greater than or equal to 1"),
     (("topology", "--prefix", "Kapelle!"), 1, "lower-case letters, digits, dots and dashes"),
     # What --app names
@@ -50,7 +50,7 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     ((*PLAN, "-X", "producer.acks=1"), 2, "'producer.acks' is not for you to set"),
     ((*PLAN, "-X", "no.such.setting=1"), 2, 'No such configuration property: "no.such.setting"'),
     (("topics", "apply", *NOWHERE, "-X", "no.such.setting=1"), 2, 'No such configuration property: "no.such.setting"'),
-    (("dead-letters", "list", *NOWHERE, "-X", "a.b=1"), 2, 'No such configuration property: "a.b"'),
+    (("dlq", "list", *NOWHERE, "-X", "a.b=1"), 2, 'No such configuration property: "a.b"'),
     ((*RUN, "--app", PROOF, "-X", "a.b=1"), 2, 'No such configuration property: "a.b"'),
     ((*RUN, "--app", PROOF, "-X", "consumer.group.id=mine"), 2, "each processor has a group of its own"),
     ((*PLAN, "-X", "security.protocol=telepathy"), 2, 'Invalid value "telepathy"'),
@@ -63,8 +63,8 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
         "'--replication': Input should be greater than or equal to -1",
     ),
     (("topics", "verify", *NOWHERE), 5, "Connection refused"),
-    (("dead-letters", "list", *NOWHERE), 5, "Connection refused"),
-    (("dead-letters", "list", *NOWHERE, "-n", "0"), 2, "'--count': Input should be greater than or equal to 1"),
+    (("dlq", "list", *NOWHERE), 5, "Connection refused"),
+    (("dlq", "list", *NOWHERE, "-n", "0"), 2, "'--count': Input should be greater than or equal to 1"),
     (("topics", "plan", "--bootstrap-servers", "kafka.invalid:9092", "--timeout", "0.3"), 5, "Failed to resolve"),
     # Running
     (("processors", "run", *NOWHERE), 2, "Missing option '--state-dir'"),

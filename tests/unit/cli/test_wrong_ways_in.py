@@ -73,7 +73,7 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     ),
     (("workflow", "list", "--url", "ftp://x"), 2, "Expected a URL such as"),
     (("workflow", "list", "--limit", "0"), 2, "'--limit'"),
-    (("workflow", "list", "-o", "xml"), 2, "'xml' is not one of 'table', 'json'"),
+    (("workflow", "list", "-o", "xml"), 2, "'xml' is not one of 'text', 'json'"),
     (("run", "start"), 2, "Missing argument 'WORKFLOW'"),
     (("run", "start", "etl", "--param", "day"), 2, "Expected --param NAME=VALUE, but found 'day'"),
     (("run", "start", "etl", "-p", "=1"), 2, "Expected --param NAME=VALUE, but found '=1'"),

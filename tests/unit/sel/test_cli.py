@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from kapelle.cli.sel import app
+from kapelle.cli.commands.sel import app
 
 
 def run(*arguments: str, given: str | bytes | None = None) -> Result:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from kapelle.cli.sel import app
+from kapelle.cli.commands.sel import app
 from kapelle.processors.definitions.texts import COMPILING_VISITS_MAX
 from kapelle.processors.params import SEL_LIMITS
 from kapelle.processors.sel import Limits, Sel, SelError, seeded

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, bu
 from kapelle.broker import is_away, is_refused, is_timeout, seeks_coordinator
 from kapelle.cli.acls import Role
 from kapelle.cli.failures import kafka_error
-from kapelle.cli.options import Target
+from kapelle.cli.options.target import Target
 from kapelle.topology.build import Topology
 from kapelle.topology.errors import BadSetting, TopologyError, Unanswered
 from kapelle.topology.kafka.config import KafkaSettings

@@ -1,0 +1,171 @@
+"""`kapelle api`: serve the HTTP API over Kafka, and make its view anew."""
+
+import logging
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
+from kapelle.cli.options.process import HooksFile, Host, LogFormatOption, LogLevelOption, Port, TokensFile
+from kapelle.cli.options.target import KAFKA, Target, takes_target
+from kapelle.cli.reach import reaching
+from kapelle.cli.reporting import PROGRESS_S, Every
+from kapelle.cli.serving import api_settings, reloading, serving_api
+from kapelle.cli.stopping import Stopping, stopping
+from kapelle.cli.text import output
+from kapelle.cli.topic_plan import mending
+
+if TYPE_CHECKING:
+    from kapelle.api import ApiSettings
+
+group = typer.Typer(
+    name="api", help="Serve the HTTP API, and make its view anew.", no_args_is_help=True, rich_markup_mode=None
+)
+
+WATCH_S = 0.5
+DAY_MS = 24 * 60 * 60 * 1000
+
+_log = logging.getLogger("kapelle.run")
+
+
+@group.callback()
+def _api() -> None:
+    """Serve the HTTP API, and make its view anew."""
+
+
+@group.command()
+@takes_target(*KAFKA)
+def run(
+    *,
+    host: Host = "127.0.0.1",
+    port: Port = 8080,
+    tokens: TokensFile = None,
+    hooks: HooksFile = None,
+    views_dir: Annotated[
+        Path | None,
+        typer.Option("--views-dir", metavar="DIR", file_okay=False, help="Where the view is kept; else in memory."),
+    ] = None,
+    keep_days: Annotated[
+        float | None,
+        typer.Option(
+            "--keep-days", metavar="DAYS", min=0.01, help="What ended longer ago leaves the view; else nothing."
+        ),
+    ] = None,
+    target: Target,
+    log_format: LogFormatOption = LogFormat.PAIRS,
+    log_level: LogLevelOption = LogLevel.INFO,
+) -> None:
+    """Serve the HTTP API over Kafka until told to stop.
+
+    Each node has a view of its own, folded from the history; start as many as you like. The processors run elsewhere:
+    `kapelle processors run`.
+
+    \b
+    Examples:
+      kapelle api run --bootstrap-servers 127.0.0.1:9092
+      kapelle api run --bootstrap-servers kafka:9092 --host 0.0.0.0 --tokens tokens.txt --views-dir views
+    """
+    kafka = target.kafka()
+    with (
+        logged_to_stderr(log_format, log_level),
+        stopping() as heard,
+        serving_api(),
+        reaching(kafka),
+        mending(target),
+        ExitStack() as opened,
+    ):
+        where = Where(host, port, views_dir, None if keep_days is None else round(keep_days * DAY_MS))
+        _serve(opened, heard, target, where, api_settings(tokens, hooks))
+
+
+class Where(msgspec.Struct, frozen=True):
+    """Where the API answers, and where its view is and for how long it keeps what has ended."""
+
+    host: str
+    port: int
+    views_dir: Path | None
+    keep_ms: int | None
+
+
+def _serve(
+    opened: ExitStack,
+    heard: Stopping,
+    target: Target,
+    where: Where,
+    settings: "ApiSettings",
+) -> None:
+    from kapelle.api import ApiServer, check_exposure, create_app  # noqa: PLC0415 - FastAPI is slow to import
+    from kapelle.api.connections import raise_descriptor_limit  # noqa: PLC0415
+    from kapelle.topology.journal import KafkaJournal  # noqa: PLC0415
+    from kapelle.views import Views  # noqa: PLC0415
+
+    raise_descriptor_limit()
+    check_exposure(where.host, settings.tokens)
+    journal = KafkaJournal(target.topology(), target.kafka())
+    opened.callback(journal.close)
+    views = opened.enter_context(Views(journal, where.views_dir, keep_ms=where.keep_ms))
+    server = opened.enter_context(ApiServer(create_app(journal, views, settings), where.host, where.port))
+    heard.working()
+    output.data(server.url)
+    _log.info("serving", extra={"fields": {"url": server.url}})
+    look = opened.enter_context(reloading(settings))
+    while not heard.pause(WATCH_S):
+        look()
+        failure = journal.failure or views.failure
+        if failure is not None:
+            raise failure
+
+
+@group.command()
+@takes_target(*KAFKA)
+def rebuild(
+    *,
+    views_dir: Annotated[
+        Path, typer.Option("--views-dir", metavar="DIR", file_okay=False, help="Where the view is kept.")
+    ],
+    target: Target,
+    log_format: LogFormatOption = LogFormat.PAIRS,
+    log_level: LogLevelOption = LogLevel.INFO,
+) -> None:
+    """Make the view of a node anew from the log, then end.
+
+    It tells how far it is, how fast, and how long it will take. What is there is thrown away first, so the node must
+    not run. If it is stopped, the node goes on from there when it is started.
+
+    \b
+    Examples:
+      kapelle api rebuild --bootstrap-servers 127.0.0.1:9092 --views-dir views
+    """
+    kafka = target.kafka()
+    with (
+        logged_to_stderr(log_format, log_level),
+        stopping() as heard,
+        serving_api(),
+        reaching(kafka),
+        mending(target),
+        ExitStack() as opened,
+    ):
+        _rebuild(opened, heard, target, views_dir)
+
+
+def _rebuild(opened: ExitStack, heard: Stopping, target: Target, views_dir: Path) -> None:
+    from kapelle.topology.journal import KafkaJournal  # noqa: PLC0415 - slow to import
+    from kapelle.views import Views  # noqa: PLC0415
+    from kapelle.views.progress import Progress, ends_of, folded_of  # noqa: PLC0415
+
+    journal = KafkaJournal(target.topology(), target.kafka())
+    opened.callback(journal.close)
+    views = Views(journal, views_dir, anew=True)
+    opened.callback(views.close)
+    heard.working()
+    ends, progress, due = ends_of(journal), Progress(0), Every(PROGRESS_S)
+    while folded_of(views.watermark, ends) < sum(ends.values()) and not heard.asked:
+        views.folding.step(WATCH_S)
+        if due():
+            _log.info("rebuilding", extra={"fields": progress.fields(views.watermark, ends)})
+    told = progress.fields(views.watermark, ends)
+    _log.info("stopped" if heard.asked else "rebuilt", extra={"fields": told})
+    output.data(str(views_dir))

@@ -1,0 +1,186 @@
+"""`kapelle dlq`: the records that were put aside, with where they stood and why, and the way back for them."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+import typer
+
+from kapelle.cli.letters import last_records, records_at
+from kapelle.cli.options.client import URL, Url
+from kapelle.cli.options.output import Output
+from kapelle.cli.options.target import DEAD_LETTERS, Target, takes_target
+from kapelle.cli.reach import reaching
+from kapelle.cli.redriving import redrive_of, redriven
+from kapelle.cli.server import connected
+from kapelle.cli.text import output
+from kapelle.cli.text.letters import as_lines
+from kapelle.cli.text.output import Form
+from kapelle.schemas import Codec
+from kapelle.topology.build import Topology
+from kapelle.topology.deadletters import letter_bytes_max
+from kapelle.topology.kafka.config import KafkaSettings
+from kapelle.topology.letters import Redrive, shown
+
+LETTERS_MAX: Final = 10_000
+SERVED_MAX: Final = 1_000  # a server shows no more at a time
+
+group = typer.Typer(
+    name="dlq",
+    help="Look at the records that were put aside, and publish them again.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+Offsets = Annotated[
+    list[int], typer.Argument(metavar="OFFSET…", min=0, help="The offsets of letters, as the list shows them.")
+]
+
+
+def codec_of(topology: Topology, kafka: KafkaSettings) -> Codec:
+    """What reads letters, as large as they can be."""
+    return Codec(topology.catalog(), record_bytes_max=letter_bytes_max(kafka.record_bytes_max))
+
+
+def _asked(url: str, *parts: str | int, **query: int) -> Any:
+    """What the server says of letters."""
+    from kapelle.client.calls import read  # noqa: PLC0415 - slow to import
+
+    with connected(url) as client:
+        return client.send(read(dict[str, Any], "dead-letters", *parts, **query))
+
+
+def show_last(target: Target, count: int, form: Form, url: str = URL) -> None:
+    """The last letters."""
+    if not target.names_kafka:
+        letters, where = _asked(url, count=min(count, SERVED_MAX))["elements"], url
+    else:
+        letters, where = _last(target, count), target.topology().dead_letters
+    output.show(letters, form, _show)
+    output.say(f"{output.counted(len(letters), 'dead letter')} from {where}")
+
+
+def _last(target: Target, count: int) -> list[dict[str, Any]]:
+    topology, kafka = target.topology(), target.kafka()
+    codec = codec_of(topology, kafka)
+    with reaching(kafka):
+        found = last_records(kafka, topology.dead_letters, count)
+    return [shown(codec, offset, data) for offset, data in found]
+
+
+def _show(letters: Sequence[dict[str, Any]]) -> None:
+    if letters:
+        output.data("\n\n".join("\n".join(as_lines(letter)) for letter in letters))
+
+
+@group.command("list")
+@takes_target(*DEAD_LETTERS)
+def list_(
+    *,
+    url: Url = URL,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, max=LETTERS_MAX, help="The last so many.")] = 20,
+    target: Target,
+    form: Output = Form.TEXT,
+) -> None:
+    """Show the last dead letters, oldest first: what failed, at which stage, why, and where the record stands.
+
+    Values are shown as contracts of the topology (--app) where they can be read so. Without --bootstrap-servers, these
+    are the letters of `kapelle dev` at --url.
+
+    \b
+    Examples:
+      kapelle dlq list
+      kapelle dlq list --bootstrap-servers 127.0.0.1:9092
+      kapelle dlq list --config client.properties --prefix staging -n 100 -o json
+    """
+    show_last(target, count, form, url)
+
+
+@group.command()
+@takes_target(*DEAD_LETTERS)
+def show(
+    offsets: Offsets,
+    *,
+    url: Url = URL,
+    target: Target,
+    form: Output = Form.TEXT,
+) -> None:
+    """Show single dead letters by their offsets.
+
+    \b
+    Examples:
+      kapelle dlq show 12
+      kapelle dlq show 12 --bootstrap-servers 127.0.0.1:9092
+      kapelle dlq show 12 13 --bootstrap-servers 127.0.0.1:9092 -o json
+    """
+    if not target.names_kafka:
+        output.show([_asked(url, offset) for offset in offsets], form, _show)
+        return
+    topology, kafka = target.topology(), target.kafka()
+    codec = codec_of(topology, kafka)
+    with reaching(kafka):
+        found = records_at(kafka, topology.dead_letters, offsets)
+    output.show([shown(codec, offset, data) for offset, data in found], form, _show)
+
+
+@group.command()
+@takes_target(*DEAD_LETTERS)
+def redrive(
+    offsets: Offsets,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    url: Url = URL,
+    target: Target,
+    form: Output = Form.TEXT,
+) -> None:
+    """Publish the records of dead letters again: to their topics, with their keys and headers.
+
+    Mend first what was wrong with them. The header kapelle-redriven counts how often a record went this way. The letter
+    stays where it is, and giving its offset again publishes the record again.
+
+    \b
+    Examples:
+      kapelle dlq redrive 12
+      kapelle dlq redrive 12 --bootstrap-servers 127.0.0.1:9092
+      kapelle dlq redrive 12 13 --bootstrap-servers 127.0.0.1:9092 --yes -o json
+    """
+    done = _redriven(target, offsets, yes=yes) if target.names_kafka else _redriven_here(url, offsets, yes=yes)
+    output.show(done, form, _show_places)
+    output.say(f"published {output.counted(len(done), 'record')} again")
+
+
+def _show_places(done: Sequence[dict[str, Any]]) -> None:
+    for one in done:
+        output.data(f"{one['topic']} partition {one['partition']} offset {one['offset']}")
+
+
+def _redriven(target: Target, offsets: Sequence[int], *, yes: bool) -> list[dict[str, Any]]:
+    topology, kafka = target.topology(), target.kafka()
+    codec = codec_of(topology, kafka)
+    with reaching(kafka):
+        found = records_at(kafka, topology.dead_letters, offsets)
+        redrives = [redrive_of(codec, offset, data) for offset, data in found]
+        if not yes:
+            _confirm(redrives)
+        return redriven(kafka, redrives)
+
+
+def _redriven_here(url: str, offsets: Sequence[int], *, yes: bool) -> list[dict[str, Any]]:
+    """All letters are looked at before the first record is published."""
+    from kapelle.client.calls import write  # noqa: PLC0415 - slow to import
+
+    letters = [_asked(url, offset) for offset in dict.fromkeys(offsets)]
+    if not yes:
+        for one in letters:
+            output.say(f"letter {one['offset']}: {one.get('reason') or one.get('unreadable')}")
+        typer.confirm(f"Publish {output.counted(len(letters), 'record')} again?", abort=True, err=True)
+    with connected(url) as client:
+        paths = [("dead-letters", one["offset"], "actions", "redrive") for one in letters]
+        return [client.send(write("POST", dict[str, Any], *path)) for path in paths]
+
+
+def _confirm(redrives: Sequence[Redrive]) -> None:
+    for one in redrives:
+        before = f", redriven {output.counted(one.count - 1, 'time')} before" if one.count > 1 else ""
+        output.say(f"letter {one.letter}: to {one.topic} partition {one.partition}{before}")
+    typer.confirm(f"Publish {output.counted(len(redrives), 'record')} again?", abort=True, err=True)

@@ -1,0 +1,124 @@
+"""`kapelle outbox`: publish the signals that others write to a table, in the same transaction as their own rows."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from types import ModuleType
+from typing import Annotated
+
+import typer
+
+from kapelle.cli.errors import BadParam, InTheWay, NotInTime
+from kapelle.cli.logs import LogFormat, LogLevel
+from kapelle.cli.options.process import LogFormatOption, LogLevelOption, MetricsFile, MetricsPort
+from kapelle.cli.options.target import KAFKA, Target, takes_target
+from kapelle.cli.relays import measured, relaying
+from kapelle.cli.text import output
+
+group = typer.Typer(name="outbox", help="Publish signals from a table of PostgreSQL.", no_args_is_help=True)
+
+POLL_MS = 500
+
+_log = logging.getLogger("kapelle.outbox")
+
+
+@group.callback()
+def _outbox() -> None:
+    """Publish signals from a table of PostgreSQL."""
+
+
+Dsn = Annotated[
+    str,
+    typer.Option(
+        "--dsn",
+        metavar="DSN",
+        envvar="KAPELLE_OUTBOX_DSN",
+        show_envvar=True,
+        help="Where PostgreSQL is, as postgresql://user@host/database; a password belongs in the variable.",
+    ),
+]
+
+
+@group.command()
+@takes_target(*KAFKA)
+def run(
+    *,
+    dsn: Dsn,
+    keep: Annotated[bool, typer.Option("--keep", help="Mark rows that were published; else delete them.")] = False,
+    poll_ms: Annotated[
+        int, typer.Option("--poll-ms", metavar="MS", min=1, max=600_000, help="How often to look for new rows.")
+    ] = POLL_MS,
+    target: Target,
+    metrics_port: MetricsPort = None,
+    metrics_file: MetricsFile = None,
+    log_format: LogFormatOption = LogFormat.PAIRS,
+    log_level: LogLevelOption = LogLevel.INFO,
+) -> None:
+    """Publish the rows of the outbox as signals, until told to stop.
+
+    Rows are deleted, or marked, after the broker has acknowledged them, and the id of a row is the id of its signal:
+    any number of these may run, and be killed. A row that makes no signal is left, with the reason in its column
+    `refused`. Needs the extra kapelle[postgres].
+
+    \b
+    Examples:
+      kapelle outbox run --dsn postgresql://shop@127.0.0.1/shop --bootstrap-servers 127.0.0.1:9092
+      kapelle outbox run --config client.properties --keep --poll-ms 50
+    """
+    with (
+        relaying(target, port=metrics_port, form=log_format, level=log_level) as (kafka, heard, server),
+        _explained(),
+        ExitStack() as opened,
+    ):
+        outbox = _module()
+        from kapelle.topology.journal import KafkaJournal  # noqa: PLC0415 - slow to import
+
+        journal = KafkaJournal(target.topology(), kafka)
+        opened.callback(journal.close, 0)
+        relay = outbox.OutboxRelay(journal, dsn, keep=keep, poll_s=poll_ms / 1000)
+        heard.working()
+        _log.info("relaying", extra={"fields": {"table": outbox.TABLE}})
+        with measured(heard, relay.metrics, server, metrics_file) as stopped:
+            relay.run(stopped, heard.pause)
+
+
+@group.command()
+def sql() -> None:
+    """Print the statements that make the table of the outbox. Running them again does no harm.
+
+    \b
+    Examples:
+      kapelle outbox sql
+      kapelle outbox sql > migrations/outbox.sql
+    """
+    from importlib import resources  # noqa: PLC0415 - this command needs no driver, so it imports no module that does
+
+    output.data(resources.files("kapelle.sources").joinpath("outbox.sql").read_text())
+
+
+def _module() -> ModuleType:
+    """The relay, if the driver of PostgreSQL is there."""
+    try:
+        from kapelle.sources import outbox  # noqa: PLC0415 - its driver is an extra
+    except ModuleNotFoundError as error:
+        if error.name != "psycopg":
+            raise
+        raise InTheWay(
+            "Expected the driver of PostgreSQL, but it is not installed: pip install 'kapelle[postgres]'"
+        ) from error
+    return outbox
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """What the errors of the outbox mean for a command."""
+    from kapelle.sources.errors import BadDsn, DatabaseAway, DatabaseRefused  # noqa: PLC0415 - slow to import
+
+    try:
+        yield
+    except BadDsn as error:
+        raise BadParam(str(error)) from error
+    except DatabaseAway as error:
+        raise NotInTime(str(error)) from error
+    except DatabaseRefused as error:
+        raise InTheWay(str(error)) from error

@@ -1,0 +1,209 @@
+"""`kapelle replay`: the past as it was, what has changed since, and history in a file."""
+
+import importlib.metadata
+from collections.abc import Sequence
+from contextlib import nullcontext
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import typer
+
+from kapelle.cli.options.history import Data, File, PassOver
+from kapelle.cli.options.output import Output
+from kapelle.cli.options.process import RegistryUrl
+from kapelle.cli.options.target import KAFKA, Target, takes_target
+from kapelle.cli.replaying import Progress, Where, opened_history, scratch, tell_unreadable
+from kapelle.cli.subjects import What, subjects
+from kapelle.cli.text import output, tables
+from kapelle.cli.text.output import Form
+
+if TYPE_CHECKING:
+    from kapelle.topology.replay.changes import Changed
+    from kapelle.topology.replay.history import History
+    from kapelle.topology.replay.looking import Point, Shown, Subject
+    from kapelle.topology.replay.moments import Moment
+
+ROWS_MAX: Final = 1_000_000
+
+group = typer.Typer(
+    name="replay",
+    help="See the past as it was, compare two moments of it, and take history along in a file.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]…", help="Which one.")]
+Kind = Annotated[What, typer.Argument(help="What to show.")]
+Count = Annotated[int, typer.Option("-n", "--count", min=1, max=ROWS_MAX, help="At most so many rows.")]
+
+
+@group.command("as-of")
+@takes_target(*KAFKA)
+def as_of(
+    moment: Annotated[
+        str, typer.Argument(metavar="MOMENT", help="A time, offsets (PROCESSOR-PARTITION@OFFSET,…), or end.")
+    ],
+    what: Kind,
+    names: Names = None,
+    *,
+    data: Data = None,
+    file: File = None,
+    target: Target,
+    registry: RegistryUrl = None,
+    pass_over: PassOver = False,
+    count: Count = 1_000,
+    form: Output = Form.TEXT,
+) -> None:
+    """Show a workflow, queue, instance, trigger, signal or table as it was at a moment.
+
+    The history is folded up to that moment, of the partitions that matter and of no others. A time without a zone is in
+    UTC; an offset is that of the first event that is left out, and histories that are not named are folded whole.
+
+    \b
+    Examples:
+      kapelle replay as-of 2026-11-10T09:00:00Z workflow etl --bootstrap-servers 127.0.0.1:9092
+      kapelle replay as-of 2026-11-10T09:00:00+01:00 instance etl 12 --data kapelle-data
+      kapelle replay as-of end trigger etl on-orders --file history.avro -o json
+      kapelle replay as-of workflows-3@120 table workflows queue --bootstrap-servers 127.0.0.1:9092
+    """
+    where = Where(target=target, data=data, file=file, registry=registry, passes_over=pass_over)
+    with opened_history(where) as history:
+        wanted = subjects(history.topology, what, names or ())
+        points, rows = _looked(history, wanted, where.moment(moment, history.topology), count)
+    output.show({"shards": points, "rows": rows[:count]}, form, lambda _: _show_rows(rows[:count]))
+    for point in points if len(points) <= len(wanted) else ():
+        output.say(_at(point))
+    more = f", and there are more: -n {count * 10} shows them" if len(rows) > count else ""
+    output.say(f"{output.counted(min(len(rows), count), 'row')} from {sum(p.events for p in points):,} events{more}")
+
+
+def _show_rows(rows: "Sequence[Shown]") -> None:
+    tables.show(("table", "key", "row"), [(row.table, _json(row.key), _json(row.row)) for row in rows])
+
+
+def _looked(
+    history: "History", wanted: "Sequence[Subject]", moment: "Moment", count: int
+) -> "tuple[list[Point], list[Shown]]":
+    """How far each shard was folded, and the rows that were asked for, one more than that if there are more."""
+    from kapelle.topology.replay.looking import folded, point, rows_about  # noqa: PLC0415 - slow to import
+
+    progress = Progress()
+    points: list[Point] = []
+    rows: list[Shown] = []
+    with scratch() as store:
+        for subject in wanted:
+            for fold, is_done in folded(history, subject.shards(history), moment, store):
+                progress.folding(fold)
+                if is_done:
+                    tell_unreadable(f"{fold.shard[0]}-{fold.shard[1]}", fold.unreadable.count, fold.unreadable.first)
+                    points.append(point(fold))
+                    rows += islice(rows_about(fold, subject), count + 1 - len(rows))
+    return points, rows
+
+
+@group.command()
+@takes_target(*KAFKA)
+def diff(
+    before: Annotated[str, typer.Argument(metavar="A", help="A moment, or a file of `kapelle replay export`.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    what: Kind = What.ALL,
+    names: Names = None,
+    *,
+    data: Data = None,
+    file: File = None,
+    target: Target,
+    registry: RegistryUrl = None,
+    pass_over: PassOver = False,
+    count: Count = 1_000,
+    form: Output = Form.TEXT,
+) -> None:
+    """Show what differs between two moments, or between two exports, row by row.
+
+    Rows of A begin with -, rows of B with +.
+
+    \b
+    Examples:
+      kapelle replay diff 2026-11-10T09:00:00Z end workflow etl --bootstrap-servers 127.0.0.1:9092
+      kapelle replay diff 2026-11-10T09:00:00Z 2026-11-10T09:05:00Z --data kapelle-data -o json
+      kapelle replay diff monday.avro tuesday.avro
+    """
+    where = Where(target=target, data=data, file=file, registry=registry, passes_over=pass_over)
+    found = _compared(where, (before, after), (what, names or ()), count)
+    output.show_each(found[:count], form, _show)
+    more = f", and there are more: -n {count * 10} shows them" if len(found) > count else ""
+    output.say(f"{output.counted(min(len(found), count), 'row')} differ{'s' if len(found) == 1 else ''}{more}")
+
+
+def _compared(where: Where, moments: tuple[str, str], asked: tuple[What, Sequence[str]], count: int) -> "list[Changed]":
+    from kapelle.topology.replay.changes import changed  # noqa: PLC0415 - slow to import
+    from kapelle.topology.replay.moments import END  # noqa: PLC0415
+
+    # A moment that is the name of a file is the end of what is in it.
+    files = [Path(text) if Path(text).is_file() else None for text in moments]
+    places = [msgspec.structs.replace(where, file=each) if each else where for each in files]
+    texts = [END if each else text for each, text in zip(files, moments, strict=True)]
+    progress = Progress()
+    with (
+        scratch() as one,
+        scratch() as other,
+        opened_history(places[0]) as first,
+        nullcontext(first) if places[0] == places[1] else opened_history(places[1]) as second,
+    ):
+        before = first, where.moment(texts[0], first.topology), one
+        after = second, where.moment(texts[1], second.topology), other
+        found = changed(before, after, subjects(first.topology, *asked), progress.folding)
+        return list(islice(found, count + 1))
+
+
+def _show(changed: "Changed") -> None:
+    output.data(f"{changed.processor}-{changed.partition} {changed.table} {_json(changed.key)}")
+    for sign, row in (("-", changed.before), ("+", changed.after)):
+        if row is not None:
+            output.data(f"  {sign} {_json(row)}")
+
+
+def _at(point: "Point") -> str:
+    """How far a shard was folded, in words."""
+    last = f", the last of {tables.at(point.at_ms)}" if point.events else ""
+    events = output.counted(point.events, "event")
+    return f"{point.processor}-{point.partition}: {events} up to offset {point.offset}{last}"
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+@group.command()
+@takes_target(*KAFKA)
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", dir_okay=False, help="Where to; what is there is replaced.")],
+    *,
+    at: Annotated[str, typer.Option("--as-of", metavar="MOMENT", help="Up to when: a time, offsets, or end.")] = "end",
+    data: Data = None,
+    target: Target,
+    registry: RegistryUrl = None,
+    pass_over: PassOver = False,
+) -> None:
+    """Write the history of all processors to an Avro object container file, with the fingerprint of its fold.
+
+    The file says in its metadata what it holds: topology, partitions, offsets, and the schemas of all values. It can be
+    looked at, compared and verified wherever history can, and replayed in tests by `kapelle.testing.replay`.
+
+    \b
+    Examples:
+      kapelle replay export history.avro --bootstrap-servers 127.0.0.1:9092
+      kapelle replay export history.avro --data kapelle-data --as-of 2026-11-10T09:00:00Z
+    """
+    from kapelle.topology.replay.exports import about, folded_facts, write_export  # noqa: PLC0415 - slow to import
+
+    progress = Progress()
+    where = Where(target=target, data=data, registry=registry, passes_over=pass_over)
+    with opened_history(where) as history, scratch() as store:
+        moment = where.moment(at, history.topology)
+        facts = list(folded_facts(history, moment, store, progress.folding))
+        version = importlib.metadata.version("kapelle")
+        written = write_export(file, history, about(history, facts, version))
+    output.data(str(file))
+    output.say(f"{output.counted(written, 'event')} of {output.counted(len(facts), 'partition')}")

@@ -1,0 +1,355 @@
+"""`kapelle run`: start instances, look at them, and end them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+import typer
+
+from kapelle.cli.errors import BadParam, EndedOtherwise
+from kapelle.cli.options.client import URL, Cursor, InstanceId, Limit, Param, Reason, RequestId, RunId, Url, WorkflowId
+from kapelle.cli.options.output import Output
+from kapelle.cli.params import given
+from kapelle.cli.server import connected
+from kapelle.cli.text import output, tables
+from kapelle.cli.text.events import show_events
+from kapelle.cli.text.instances import show_instance
+from kapelle.cli.text.output import Form
+from kapelle.cli.text.timelines import show_entry, show_timeline
+
+if TYPE_CHECKING:
+    from kapelle.client import Client, InstanceRecord, Started
+    from kapelle.client.options import InstanceFilters
+    from kapelle.client.results import History, Matrix
+
+group = typer.Typer(
+    name="run", help="Start, watch, end and restart instances.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Timeout = Annotated[
+    float | None, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long to watch at most.")
+]
+
+
+@group.command()
+def start(
+    workflow_id: WorkflowId,
+    *,
+    param: Param = None,
+    version: Annotated[
+        str, typer.Option("--version", metavar="VERSION", help="active, latest, default or a number.")
+    ] = "active",
+    watch_it: Annotated[bool, typer.Option("--watch", help="Stay until it has ended.")] = False,
+    timeout_s: Timeout = None,
+    request_id: RequestId = None,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """Start an instance of a workflow.
+
+    With --watch the exit code tells how it ended: 0 is SUCCEEDED, 1 is anything else.
+
+    \b
+    Examples:
+      kapelle run start etl
+      kapelle run start etl --param day=2026-07-01 --param rows=1000 --watch
+      kapelle run start etl --request-id order-4711 -o json
+    """
+    more = {"request_id": request_id} if request_id else {}
+    with connected(url) as client:
+        started = client.instances.start(workflow_id, version=version, run_params=given(param or ()), **more)  # type: ignore[arg-type] # one option, by name
+        output.show(started, form, _show_start)
+        if watch_it:
+            _watch(client, (workflow_id, started.workflow_instance_id), timeout_s, form)
+
+
+def _show_start(started: "Started") -> None:
+    output.data(f"{started.workflow_id} {started.workflow_instance_id}")
+    look = output.command("run", "describe", started.workflow_id, started.workflow_instance_id)
+    output.say(f"{_came_of(started)}look at it with: {look}")
+
+
+def _came_of(started: "Started") -> str:
+    """What is to be said of a start that did not lead to a run."""
+    if started.status == "DUPLICATED":
+        return "the same request was made before; "
+    if started.status in ("STOPPED", "FAILED"):
+        return f"it is {started.status}{f': {started.message}' if started.message else ''}; "
+    return ""
+
+
+@group.command("list")
+def list_runs(
+    workflow_id: Annotated[str | None, typer.Argument(metavar="WORKFLOW", help="Only those of this workflow.")] = None,
+    *,
+    status: Annotated[
+        list[str] | None,
+        typer.Option("--status", metavar="STATUS", help="Only those with this status, such as FAILED; again for more."),
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", metavar="TAG", help="Only those with this tag, and this one.")
+    ] = None,
+    param: Annotated[
+        list[str] | None,
+        typer.Option("--param", "-p", metavar="NAME=VALUE", help="Only those of which a parameter has this value."),
+    ] = None,
+    initiator: Annotated[
+        str | None, typer.Option("--initiator", metavar="TYPE", help="Only those that it started: manual, signal, …")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", metavar="TIME", help="Created then or later: ISO 8601 or milliseconds.")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Created before.")] = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """List instances, the newest first.
+
+    \b
+    Examples:
+      kapelle run list
+      kapelle run list etl --status FAILED --status TIMED_OUT --since 2026-07-01
+      kapelle run list --tag nightly --param day=20260701 --initiator signal
+    """
+    asked: InstanceFilters = {"status": [one.upper() for one in status or ()], "tags": tag or ()}
+    asked["params"] = dict(_named(one) for one in param or ())
+    for name, value in {"initiator": initiator, "since": since, "until": until}.items():
+        if value is not None:
+            asked[name] = value  # type: ignore[literal-required] # three of its own names
+    with connected(url) as client:
+        page = client.instances.list(workflow_id, limit=limit, cursor=cursor, **asked)
+    tables.show_page(page, form, ("workflow", "instance", "run", "status", "created", "took"), _row)
+
+
+def _row(one: "InstanceRecord") -> tuple[tables.Cell, ...]:
+    return (
+        one.workflow_id,
+        one.workflow_instance_id,
+        one.workflow_run_id,
+        one.status,
+        tables.at(one.create_time),
+        tables.lasted(one.start_time, one.end_time),
+    )
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise BadParam(f"Expected --param NAME=VALUE, but found {text!r}")
+    return name, value
+
+
+@group.command()
+def count(
+    workflow_id: Annotated[str | None, typer.Argument(metavar="WORKFLOW", help="Only those of this workflow.")] = None,
+    *,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """Count instances by status.
+
+    \b
+    Examples:
+      kapelle run count
+      kapelle run count etl -o json
+    """
+    with connected(url) as client:
+        found = client.instances.counts(workflow_id)
+    output.show(found, form, lambda found: tables.show(("status", "instances"), sorted(found.counts.items())))
+
+
+@group.command()
+def describe(
+    workflow_id: WorkflowId, instance_id: InstanceId, *, run_id: RunId = None, url: Url = URL, form: Output = Form.TEXT
+) -> None:
+    """Show an instance with its latest run, and the latest attempt of each step; or one run of it.
+
+    \b
+    Examples:
+      kapelle run describe etl 12
+      kapelle run describe etl 12 --run 1 -o json
+    """
+    with connected(url) as client:
+        found = client.instances.get(workflow_id, instance_id, run_id=run_id)
+        steps = client.steps.list(workflow_id, instance_id, run_id=run_id)
+    whole = {**msgspec.to_builtins(found), "steps": steps}
+    output.show(whole, form, lambda _: show_instance(found, steps))
+
+
+@group.command()
+def watch(
+    workflow_id: WorkflowId,
+    instance_id: InstanceId,
+    *,
+    timeout_s: Timeout = None,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """Show what happens to an instance, as it happens, until it has ended.
+
+    The exit code tells how it ended: 0 is SUCCEEDED, 1 is anything else, 5 is that it took too long.
+
+    \b
+    Examples:
+      kapelle run watch etl 12
+      kapelle run watch etl 12 --timeout 60 -o json
+    """
+    with connected(url) as client:
+        _watch(client, (workflow_id, instance_id), timeout_s, form)
+
+
+def _watch(client: "Client", at: tuple[str, int], timeout_s: float | None, form: Form) -> None:
+    for entry in client.instances.watch(*at, timeout_s=timeout_s):
+        output.show_line(entry, form, show_entry)
+    found = client.instances.get(*at)
+    what = f"{found.workflow_id}/{found.workflow_instance_id}"
+    if found.status != "SUCCEEDED":
+        why = f": {found.reason}" if found.reason else ""
+        raise EndedOtherwise(f"Expected {what} to succeed, but it ended as {found.status}{why}")
+    output.say(f"{what} {found.status}", style="green")
+
+
+@group.command()
+def timeline(workflow_id: WorkflowId, instance_id: InstanceId, *, url: Url = URL, form: Output = Form.TEXT) -> None:
+    """Show what happened to an instance, over all its runs, in order.
+
+    \b
+    Examples:
+      kapelle run timeline etl 12
+    """
+    with connected(url) as client:
+        found = client.instances.timeline(workflow_id, instance_id)
+    output.show(found, form, lambda found: show_timeline(found.elements))
+
+
+@group.command()
+def matrix(
+    workflow_id: WorkflowId,
+    *,
+    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=100, help="So many instances.")] = 10,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """Show the last instances of a workflow and the state of each of their steps, after all their runs.
+
+    \b
+    Examples:
+      kapelle run matrix etl
+      kapelle run matrix etl -n 50 -o json
+    """
+    with connected(url) as client:
+        found = client.workflows.matrix(workflow_id, limit=limit)
+    output.show(found, form, _show_matrix)
+
+
+def _show_matrix(found: "Matrix") -> None:
+    rows: list[Sequence[str | int]] = [
+        (
+            one.workflow_instance_id,
+            one.workflow_run_id,
+            one.status,
+            *(one.steps[step].status if step in one.steps else "" for step in found.steps),
+        )
+        for one in found.instances
+    ]
+    tables.show(("instance", "run", "status"), rows, names=found.steps)
+
+
+@group.command()
+def history(workflow_id: WorkflowId, instance_id: InstanceId, *, url: Url = URL, form: Output = Form.TEXT) -> None:
+    """Show the events of an instance as the log has them, in order, with partition and offset.
+
+    Heartbeats of workers are left out. With -o json each event has all its fields.
+
+    \b
+    Examples:
+      kapelle run history etl 12
+      kapelle run history etl 12 -o json
+    """
+    with connected(url) as client:
+        found = client.instances.history(workflow_id, instance_id)
+    output.show(found, form, _show_history)
+
+
+def _show_history(found: "History") -> None:
+    show_events(found.elements)
+    if found.is_cut:
+        output.say(f"there are older ones: these are the last {len(found.elements):,}")
+
+
+# What can be done to an instance, and the help of the command that does it.
+ACTIONS: Final = {
+    "stop": """Stop an instance, queued or running. Its steps are told to stop.
+
+    \b
+    Examples:
+      kapelle run stop etl 12 --reason "wrong day"
+    """,
+    "kill": """End an instance as failed, queued or running.
+
+    \b
+    Examples:
+      kapelle run kill etl 12
+    """,
+    "unblock": """Let those after a failed instance go on, where the run strategy holds them back.
+
+    \b
+    Examples:
+      kapelle run unblock etl 12
+    """,
+}
+
+
+def _add_action(action: str, about: str) -> None:
+    @group.command(action, help=about)
+    def act(
+        workflow_id: WorkflowId,
+        instance_id: InstanceId,
+        *,
+        reason: Reason = "",
+        request_id: RequestId = None,
+        url: Url = URL,
+        form: Output = Form.TEXT,
+    ) -> None:
+        with connected(url) as client:
+            take = getattr(client.instances, action)
+            done = take(workflow_id, instance_id, reason=reason, request_id=request_id)
+        status = f" is {done.workflow_status}" if done.workflow_status else f": {action} is {done.status}"
+        output.show_outcome(done, form, f"{workflow_id} {instance_id}{status}")
+
+
+for _action, _about in ACTIONS.items():
+    _add_action(_action, _about)
+
+
+@group.command()
+def restart(
+    workflow_id: WorkflowId,
+    instance_id: InstanceId,
+    *,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="Run all steps again, not only those that are not complete.")
+    ] = False,
+    param: Param = None,
+    watch_it: Annotated[bool, typer.Option("--watch", help="Stay until it has ended.")] = False,
+    timeout_s: Timeout = None,
+    request_id: RequestId = None,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """Run an instance that has ended again: a new run.
+
+    \b
+    Examples:
+      kapelle run restart etl 12
+      kapelle run restart etl 12 --from-start --param rows=10 --watch
+    """
+    policy = "RESTART_FROM_BEGINNING" if from_start else "RESTART_FROM_INCOMPLETE"
+    at = (workflow_id, instance_id)
+    with connected(url) as client:
+        started = client.instances.restart(*at, policy=policy, run_params=given(param or ()), request_id=request_id)
+        output.show_outcome(started, form, f"{workflow_id} {instance_id} run {started.workflow_run_id}")
+        if watch_it:
+            _watch(client, at, timeout_s, form)

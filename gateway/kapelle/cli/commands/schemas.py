@@ -1,0 +1,108 @@
+"""`kapelle schemas`: the contracts of public topics in a schema registry."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from kapelle.cli.errors import SchemasDiffer
+from kapelle.cli.options.process import RegistryUrl
+from kapelle.cli.options.target import TOPOLOGY, Target, takes_target
+from kapelle.cli.registry import asking
+from kapelle.cli.text import output
+
+if TYPE_CHECKING:
+    from kapelle.registry import Standing
+
+group = typer.Typer(
+    name="schemas", help="Check and register the contracts of public topics in a registry.", no_args_is_help=True
+)
+
+
+@group.command()
+@takes_target("app", "prefix")
+def check(
+    *,
+    registry: RegistryUrl = None,
+    target: Target,
+) -> None:
+    """Compare the contracts of public topics with every version in the registry. Changes nothing.
+
+    Ends with code 4 if one is not registered, is free to change (not FULL_TRANSITIVE), or would break a reader: then it
+    is said what breaks.
+
+    \b
+    Examples:
+      kapelle schemas check --registry http://127.0.0.1:8081
+      kapelle schemas check --registry http://127.0.0.1:8081 --prefix staging
+    """
+    from kapelle.registry import PublicSchemas  # noqa: PLC0415 - httpx is slow to import
+
+    topology = target.topology()
+    with asking(registry) as client:
+        found = PublicSchemas(topology).check(client)
+    _show(found)
+    _refuse_if_any(found, "To mend what can be mended: kapelle schemas apply --registry URL")
+    output.say("the registry has the schemas as they are")
+
+
+@group.command()
+@takes_target("app", "prefix")
+def apply(
+    *,
+    registry: RegistryUrl = None,
+    target: Target,
+) -> None:
+    """Register the contracts of public topics, for changes that no reader notices (FULL_TRANSITIVE).
+
+    If one would break a reader, nothing is registered, and the command ends with code 4. Processors never register
+    anything: this is done once for a release, before it runs. Doing it again does no harm.
+
+    \b
+    Examples:
+      kapelle schemas apply --registry http://127.0.0.1:8081
+      kapelle schemas apply --registry http://127.0.0.1:8081 --prefix staging
+    """
+    from kapelle.registry import PublicSchemas  # noqa: PLC0415 - httpx is slow to import
+
+    topology = target.topology()
+    with asking(registry) as client:
+        found = PublicSchemas(topology).apply(client)
+    _show(found)
+    _refuse_if_any(found, "Nothing was registered")
+    output.say(f"{output.counted(len(found), 'subject')} registered")
+
+
+@group.command()
+@takes_target(*TOPOLOGY)
+def asyncapi(
+    *,
+    target: Target,
+) -> None:
+    """Show the public topics as an AsyncAPI 3 document. Nothing is asked of Kafka.
+
+    \b
+    Examples:
+      kapelle schemas asyncapi > asyncapi.yaml
+      kapelle schemas asyncapi --prefix staging
+    """
+    from kapelle.cli.asyncapi import as_yaml, document  # noqa: PLC0415 - slow to import
+
+    output.data(as_yaml(document(target.topology())))
+
+
+def _show(found: "Sequence[Standing]") -> None:
+    for one in found:
+        output.data(f"{one.subject}: {one.state}" + ("" if one.id is None else f", id {one.id}"))
+        for problem in one.problems:
+            output.data(f"  {problem}")
+
+
+def _refuse_if_any(found: "Sequence[Standing]", hint: str) -> None:
+    from kapelle.registry.contracts import State  # noqa: PLC0415 - httpx is slow to import
+
+    if left := [one for one in found if one.state is not State.REGISTERED]:
+        raise SchemasDiffer(
+            f"Expected the registry to have the schemas of public topics, but {left[0].subject}: {left[0].state}"
+            f"{' and ' + str(len(left) - 1) + ' more' if len(left) > 1 else ''}. {hint}"
+        )

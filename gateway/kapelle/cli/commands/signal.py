@@ -1,0 +1,283 @@
+"""`kapelle signal`: say that something has happened, and see what came of it."""
+
+import json
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kapelle.cli.errors import BadParam
+from kapelle.cli.options.client import URL, Cursor, Limit, Param, Url
+from kapelle.cli.options.output import GraphForm, GraphOutput, Output
+from kapelle.cli.params import given, strict_json
+from kapelle.cli.server import connected
+from kapelle.cli.text import lineages, output, tables
+from kapelle.cli.text.output import Form
+
+if TYPE_CHECKING:
+    from kapelle.client import Announced, Explanation, SignalRecord, Verdict
+
+group = typer.Typer(
+    name="signal", help="Announce signals, and see what came of them.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+class Way(StrEnum):
+    """Which way a lineage goes."""
+
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    BOTH = "both"
+
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a signal. It may hold slashes.")]
+Sequence = Annotated[str, typer.Argument(metavar="SEQUENCE", help="The number of a signal of this name, or latest.")]
+
+
+def number(text: str) -> Any:
+    """A number of a signal, or `latest`."""
+    if text.lower() == "latest":
+        return "latest"
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise BadParam(f"Expected the number of a signal or latest, but found {text!r}")
+    return int(text)
+
+
+@group.command()
+def announce(
+    name: Name,
+    *,
+    param: Param = None,
+    signal_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Its id; else it is made from name and parameters.")
+    ] = None,
+    payload: Annotated[
+        str | None, typer.Option("--payload", metavar="JSON", help="What else there is to say: an object.")
+    ] = None,
+    happened: Annotated[
+        str | None,
+        typer.Option(
+            "--time", metavar="TIME", help="When it happened: ISO 8601, or milliseconds since 1970; else now."
+        ),
+    ] = None,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """Say that something has happened. The same id under the same name counts once.
+
+    Parameters are strings and integers. What is announced twice is no error: the answer says which one it was.
+
+    \b
+    Examples:
+      kapelle signal announce orders/eu -p day=20260701
+      kapelle signal announce orders/eu -p day=20260701 --id order-4711 --payload '{"rows": [1, 2]}'
+      kapelle signal announce orders/eu --time 2026-07-01T12:00:00Z
+    """
+    said, at_ms = _payload(payload), _moment_ms(happened)
+    with connected(url) as client:
+        told = client.signals.announce(
+            name, given(param or ()), signal_id=signal_id, happened_at_ms=at_ms, payload=said
+        )
+    output.show(told, form, _show_announced)
+
+
+def _show_announced(told: "Announced") -> None:
+    output.data(f"{told.name} {told.sequence if told.sequence is not None else '-'} {told.status}")
+    if told.status == "TOO_LATE":
+        output.say("it is too old to tell whether it was known, so nothing came of it")
+    elif told.status == "DUPLICATED":
+        output.say(f"it was announced before, as {told.duplicate_of}")
+    else:
+        explain = output.command("signal", "explain", told.name, told.sequence or "latest")
+        output.say(f"see what came of it with: {explain}")
+
+
+def _payload(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        found = strict_json(text)
+    except (ValueError, RecursionError) as error:
+        raise BadParam(f"Expected --payload to be JSON, but {error}") from None
+    if not isinstance(found, dict):
+        raise BadParam(f"Expected --payload to be an object, but found a {type(found).__name__}")
+    return found
+
+
+def _moment_ms(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadParam(f"Expected --time as ISO 8601 or in milliseconds since 1970, but found {text!r}") from None
+    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+@group.command("list")
+def list_signals(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Those of this name; else all names.")] = None,
+    *,
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names that begin so.")] = "",
+    limit: Limit = 20,
+    cursor: Cursor = None,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """List names of signals, or the signals of one name, the latest first.
+
+    \b
+    Examples:
+      kapelle signal list --prefix orders/
+      kapelle signal list orders/eu -n 5
+    """
+    with connected(url) as client:
+        if name is None:
+            names = client.signals.names(prefix=prefix, limit=limit, cursor=cursor)
+            tables.show_page(
+                names,
+                form,
+                ("name", "signals", "duplicates", "too late", "triggers", "steps"),
+                lambda one: (one.name, one.signals, one.duplicates, one.too_late, one.triggers, one.waiting_steps),
+            )
+            return
+        page = client.signals.list(name, limit=limit, cursor=cursor)
+    tables.show_page(
+        page,
+        form,
+        ("sequence", "id", "announced", "params"),
+        lambda one: (one.sequence, one.signal_id, tables.at(one.create_time), _compact(one.params)),
+    )
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+@group.command()
+def show(name: Name, sequence: Sequence = "latest", *, url: Url = URL, form: Output = Form.TEXT) -> None:
+    """Show one signal.
+
+    \b
+    Examples:
+      kapelle signal show orders/eu 12
+      kapelle signal show orders/eu -o json
+    """
+    with connected(url) as client:
+        found = client.signals.get(name, number(sequence))
+    output.show(found, form, _show)
+
+
+def _show(found: "SignalRecord") -> None:
+    tables.pairs(
+        [
+            ("name", found.name),
+            ("sequence", found.sequence),
+            ("id", found.signal_id),
+            ("params", _compact(found.params)),
+            ("payload", _compact(found.payload)),
+            ("source", _compact(found.source)),
+            ("happened", tables.at(found.happened_time)),
+            ("announced", tables.at(found.create_time)),
+        ]
+    )
+
+
+@group.command()
+def explain(name: Name, sequence: Sequence = "latest", *, url: Url = URL, form: Output = Form.TEXT) -> None:
+    """Tell what every trigger and step made of a signal, and why.
+
+    \b
+    Examples:
+      kapelle signal explain orders/eu 12
+      kapelle signal explain orders/eu -o json
+    """
+    with connected(url) as client:
+        found = client.signals.explain(name, number(sequence))
+    output.show(found, form, _explain)
+
+
+def _explain(found: "Explanation") -> None:
+    again = found.repetitions.count
+    tables.pairs(
+        [
+            ("signal", f"{found.name} {found.sequence}"),
+            ("id", found.signal_id),
+            ("params", _compact(found.params)),
+            ("announced", tables.at(found.create_time)),
+            ("repeated", f"{again} times" if again else None),
+        ]
+    )
+    tables.stdout().print()
+    tables.show(("who", "verdict", "why"), [(_who(one), one.verdict, one.reason) for one in found.verdicts])
+    if not found.verdicts:
+        output.say("nobody wanted to hear of this name when it came")
+    if found.is_cut:
+        output.say("there are more, which are not shown")
+
+
+def _who(verdict: "Verdict") -> str:
+    if verdict.type == "STEP":
+        return f"step {verdict.workflow_id}/{verdict.workflow_instance_id}/{verdict.step_id}"
+    return f"trigger {verdict.workflow_id} {verdict.trigger_id}"
+
+
+@group.command()
+def lineage(
+    name: Name,
+    sequence: Sequence = "latest",
+    *,
+    direction: Annotated[Way, typer.Option("--direction", help="To what came of it, where it came from, or both.")] = (
+        Way.BOTH
+    ),
+    depth: Annotated[int, typer.Option("--depth", metavar="N", min=1, max=20, help="How many edges away.")] = 20,
+    url: Url = URL,
+    form: GraphOutput = GraphForm.TEXT,
+) -> None:
+    """Tell where a signal came from, and what came of it: instances, their signals, and so on.
+
+    \b
+    Examples:
+      kapelle signal lineage orders/eu 12
+      kapelle signal lineage orders/eu 12 --direction backward -o dot | dot -Tsvg > lineage.svg
+      kapelle signal lineage orders/eu 12 --depth 3 -o mermaid
+    """
+    with connected(url) as client:
+        found = client.signals.lineage(name, number(sequence), direction=direction.value, depth=depth)
+    output.show(
+        found,
+        form,
+        lineages.show,
+        dot=lambda found: output.data(lineages.as_dot(found)),
+        mermaid=lambda found: output.data(lineages.as_mermaid(found)),
+    )
+
+
+@group.command()
+def refused(
+    name: Name,
+    *,
+    signal_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="Only those of this id.")] = None,
+    limit: Limit = 20,
+    cursor: Cursor = None,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """List announcements that came to nothing: repetitions, and what came too late.
+
+    \b
+    Examples:
+      kapelle signal refused orders/eu
+      kapelle signal refused orders/eu --id order-4711
+    """
+    with connected(url) as client:
+        page = client.signals.refused(name, signal_id=signal_id, limit=limit, cursor=cursor)
+    tables.show_page(
+        page,
+        form,
+        ("id", "status", "duplicate of", "announced", "source"),
+        lambda one: (one.signal_id, one.status, one.duplicate_of, tables.at(one.create_time), _compact(one.source)),
+    )

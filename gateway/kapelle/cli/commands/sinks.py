@@ -1,0 +1,119 @@
+"""`kapelle sinks`: deliver public events to webhooks and Amazon SNS."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kapelle.cli.errors import BadFile, InTheWay
+from kapelle.cli.logs import LogFormat, LogLevel
+from kapelle.cli.options.process import (
+    SESSION_TIMEOUT_MS,
+    LogFormatOption,
+    LogLevelOption,
+    MetricsFile,
+    MetricsPort,
+    RegistryUrl,
+    SessionTimeout,
+)
+from kapelle.cli.options.target import KAFKA, Target, takes_target
+from kapelle.cli.registry import framing
+from kapelle.cli.relays import measured, relaying
+from kapelle.cli.text import output
+
+group = typer.Typer(name="sinks", help="Deliver public events to webhooks and Amazon SNS.", no_args_is_help=True)
+
+_log = logging.getLogger("kapelle.sinks")
+
+
+@group.callback()
+def _sinks() -> None:
+    """Deliver public events to webhooks and Amazon SNS."""
+
+
+File = Annotated[
+    Path,
+    typer.Option("--file", metavar="FILE", exists=True, dir_okay=False, readable=True, help="What goes where."),
+]
+
+
+@group.command()
+@takes_target(*KAFKA)
+def run(
+    *,
+    file: File,
+    registry: RegistryUrl = None,
+    target: Target,
+    session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
+    metrics_port: MetricsPort = None,
+    metrics_file: MetricsFile = None,
+    log_format: LogFormatOption = LogFormat.PAIRS,
+    log_level: LogLevelOption = LogLevel.INFO,
+) -> None:
+    """Deliver the events of public topics to the sinks in a file, until told to stop.
+
+    Each sink is a group of its own, PREFIX.sinks.NAME: start as many processes as you like. An event is delivered at
+    least once, under an id that never changes, and those of one key in their order. What a sink refuses becomes a dead
+    letter. A sink that is away is waited for, and holds up no other. Amazon SNS needs the extra kapelle[sns].
+
+    \b
+    Examples:
+      kapelle sinks run --bootstrap-servers 127.0.0.1:9092 --file sinks.yaml
+      kapelle sinks run --config client.properties --prefix staging --file sinks.yaml
+    """
+    with (
+        relaying(
+            target,
+            port=metrics_port,
+            form=log_format,
+            level=log_level,
+            session_timeout_ms=session_timeout_ms,
+        ) as (kafka, heard, server),
+        explained(),
+        ExitStack() as opened,
+    ):
+        from kapelle.sinks import Log, Sinks, read_sinks  # noqa: PLC0415 - slow to import
+        from kapelle.topology.journal import KafkaJournal  # noqa: PLC0415
+
+        found, topology = read_sinks(file.read_bytes()), target.topology()
+        framed = framing(topology, registry)
+        journal = KafkaJournal(topology, kafka)
+        opened.callback(journal.close, 0)
+        sinks = Sinks(found, Log(topology, kafka, journal, framed))
+        heard.working()
+        _log.info("delivering", extra={"fields": {"sinks": len(found), "file": file}})
+        with measured(heard, sinks.metrics, server, metrics_file) as stopped:
+            sinks.run(stopped, heard.pause)
+
+
+@group.command()
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="What goes where.")],
+) -> None:
+    """Check a file of sinks. Reaches nothing. All that is wrong with it is told at once.
+
+    \b
+    Examples:
+      kapelle sinks check sinks.yaml
+    """
+    from kapelle.sinks import read_sinks  # noqa: PLC0415 - slow to import
+
+    with explained():
+        found = read_sinks(file.read_bytes())
+    output.say(f"{output.counted(len(found), 'sink')} in {file}")
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """What the errors of sinks mean for a command."""
+    from kapelle.sinks import BadSinks, SinksError  # noqa: PLC0415 - slow to import
+
+    try:
+        yield
+    except BadSinks as error:
+        raise BadFile(str(error)) from error
+    except SinksError as error:
+        raise InTheWay(str(error)) from error

@@ -1,0 +1,175 @@
+"""`kapelle sources`: make the records of any topic into signals."""
+
+import logging
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from kapelle.cli.errors import BadFile, ExitCode, InTheWay
+from kapelle.cli.logs import LogFormat, LogLevel
+from kapelle.cli.options.process import (
+    SESSION_TIMEOUT_MS,
+    LogFormatOption,
+    LogLevelOption,
+    MetricsFile,
+    MetricsPort,
+    SessionTimeout,
+)
+from kapelle.cli.options.target import KAFKA, Target, takes_target
+from kapelle.cli.relays import measured, relaying
+from kapelle.cli.text import output
+
+if TYPE_CHECKING:
+    from kapelle.sources import TopicSource
+
+group = typer.Typer(name="sources", help="Make the records of any topic into signals.", no_args_is_help=True)
+
+_log = logging.getLogger("kapelle.sources")
+
+
+@group.callback()
+def _sources() -> None:
+    """Make the records of any topic into signals."""
+
+
+File = Annotated[
+    Path,
+    typer.Option("--file", metavar="FILE", exists=True, dir_okay=False, readable=True, help="What becomes signals."),
+]
+Sample = Annotated[
+    Path | None,
+    typer.Option(
+        "--sample", metavar="RECORD.json", exists=True, dir_okay=False, help="Show the signal that comes of a record."
+    ),
+]
+
+
+@group.command()
+@takes_target(*KAFKA)
+def run(
+    *,
+    file: File,
+    target: Target,
+    session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
+    metrics_port: MetricsPort = None,
+    metrics_file: MetricsFile = None,
+    log_format: LogFormatOption = LogFormat.PAIRS,
+    log_level: LogLevelOption = LogLevel.INFO,
+) -> None:
+    """Publish a signal for each record of the topics in a file, until told to stop.
+
+    All processes with the same prefix are one group, PREFIX.sources: start as many as you like. The file is read anew
+    when it changes, or on SIGHUP; one that cannot be used is told of, and changes nothing. A topic that is new to the
+    group is read from its beginning. Records that are no signals become dead letters.
+
+    \b
+    Examples:
+      kapelle sources run --bootstrap-servers 127.0.0.1:9092 --file sources.yaml
+      kapelle sources run --config client.properties --prefix staging --file sources.yaml
+    """
+    with (
+        relaying(
+            target,
+            port=metrics_port,
+            form=log_format,
+            level=log_level,
+            session_timeout_ms=session_timeout_ms,
+        ) as (kafka, heard, server),
+        explained(),
+        ExitStack() as opened,
+    ):
+        from kapelle.processors.routes import SIGNALS  # noqa: PLC0415 - slow to import
+        from kapelle.sources import TopicRelay, WatchedFile  # noqa: PLC0415
+        from kapelle.topology.journal import KafkaJournal  # noqa: PLC0415
+
+        topology = target.topology()
+        watched = WatchedFile(file, refused={topology.topic(SIGNALS), topology.dead_letters})
+        opened.callback(signal.signal, signal.SIGHUP, signal.signal(signal.SIGHUP, lambda *_: watched.ask()))
+        journal = KafkaJournal(topology, kafka)
+        opened.callback(journal.close, 0)
+        relay = TopicRelay(journal, watched, kafka, prefix=topology.prefix)
+        heard.working()
+        _log.info("relaying", extra={"fields": {"sources": len(watched.current.sources), "file": file}})
+        with measured(heard, relay.metrics, server, metrics_file) as stopped:
+            relay.run(stopped)
+
+
+@group.command()
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="What becomes signals.")],
+    *,
+    sample: Sample = None,
+    topic: Annotated[
+        str | None, typer.Option("--topic", metavar="TOPIC", help="Where the record stands; else any topic.")
+    ] = None,
+) -> None:
+    """Check a file of sources, and show what would come of a record. Reaches nothing.
+
+    All that is wrong with the file is told at once. A record of Avro is given as the JSON that it stands for. Ends with
+    code 1 if a source can make no signal of the record.
+
+    \b
+    Examples:
+      kapelle sources check sources.yaml
+      kapelle sources check sources.yaml --topic shop.orders --sample order.json
+    """
+    from kapelle.sources import read_sources  # noqa: PLC0415 - slow to import
+
+    with explained():
+        found = read_sources(file.read_bytes())
+    output.say(f"{output.counted(len(found.sources), 'source')} in {file}")
+    if sample is None:
+        return
+    document = _document(sample)
+    shown = [_shown(source, document) for source in found.sources if topic in {None, source.topic}]
+    output.json(shown)
+    if any("refused" in one for one in shown):
+        raise typer.Exit(ExitCode.FAILURE)
+
+
+def _document(path: Path) -> Any:
+    try:
+        return msgspec.json.decode(path.read_bytes())
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadFile(f"Expected JSON in {path}, but {error}") from error
+
+
+def _shown(source: "TopicSource", document: Any) -> dict[str, Any]:
+    """What a source makes of a record, which stands at the beginning of its topic."""
+    from kapelle.processors.intake.forms import NotASignal  # noqa: PLC0415 - slow to import
+    from kapelle.sources import Coordinates, signal_of  # noqa: PLC0415
+
+    try:
+        signal_ = signal_of(source, document, Coordinates(source.topic, 0, 0))
+    except NotASignal as error:
+        return {"topic": source.topic, "refused": str(error)}
+    if signal_ is None:
+        return {"topic": source.topic, "filtered": True}
+    return {
+        "topic": source.topic,
+        "signal": {
+            "name": signal_.name,
+            "id": signal_.signal_id,
+            "params": msgspec.json.decode(signal_.params),
+            "payload": msgspec.json.decode(signal_.payload),
+            "happened_at_ms": signal_.happened_at_ms,
+        },
+    }
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """What the errors of sources mean for a command."""
+    from kapelle.sources import BadSources, SourcesError  # noqa: PLC0415 - slow to import
+
+    try:
+        yield
+    except BadSources as error:
+        raise BadFile(str(error)) from error
+    except SourcesError as error:
+        raise InTheWay(str(error)) from error

@@ -1,0 +1,155 @@
+"""`kapelle step`: look at steps of an instance, and act on them."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import typer
+
+from kapelle.cli.options.client import URL, InstanceId, Param, Reason, RequestId, RunId, Url, WorkflowId
+from kapelle.cli.options.output import Output
+from kapelle.cli.params import given
+from kapelle.cli.server import connected
+from kapelle.cli.text import output, tables
+from kapelle.cli.text.instances import next_attempt
+from kapelle.cli.text.output import Form
+from kapelle.cli.text.timelines import show_timeline
+
+if TYPE_CHECKING:
+    from kapelle.client import StepRecord
+
+group = typer.Typer(
+    name="step", help="Look at and act on steps of an instance.", no_args_is_help=True, rich_markup_mode=None
+)
+
+StepId = Annotated[str, typer.Argument(metavar="STEP", help="The id of a step.")]
+
+
+@group.command()
+def describe(
+    workflow_id: WorkflowId,
+    instance_id: InstanceId,
+    step_id: StepId,
+    *,
+    run_id: RunId = None,
+    attempt: Annotated[int | None, typer.Option("--attempt", metavar="N", min=1, help="Else the latest.")] = None,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """Show an attempt at a step: its parameters, its worker, and what happened to it.
+
+    \b
+    Examples:
+      kapelle step describe etl 12 load
+      kapelle step describe etl 12 load --attempt 1 -o json
+    """
+    with connected(url) as client:
+        found = client.steps.get(workflow_id, instance_id, step_id, run_id=run_id, attempt=attempt)
+    output.show(found, form, _show)
+
+
+def _show(found: "StepRecord") -> None:
+    tables.pairs(
+        [
+            ("step", found.step_id),
+            ("run", found.workflow_run_id),
+            ("iteration", found.iteration if (found.iteration or 1) > 1 else None),
+            ("attempt", found.step_attempt_id),
+            ("status", found.status),
+            ("reason", found.reason),
+            ("next attempt", next_attempt(found)),
+            ("waits for", found.waiting_for),
+            ("worker", found.worker),
+            ("began", tables.at(found.start_time)),
+            ("took", tables.lasted(found.start_time, found.end_time)),
+            *((f"  {name}", _value(value)) for name, value in found.params.items()),
+        ]
+    )
+    if found.timeline:
+        tables.stdout().print()
+        show_timeline(found.timeline)
+
+
+def _value(param: Any) -> str:
+    """An evaluated parameter, or one that is not yet."""
+    if not isinstance(param, dict):
+        return msgspec.json.encode(param).decode()
+    for key in ("evaluated_result", "value", "expression"):
+        if key in param:
+            return msgspec.json.encode(param[key]).decode()
+    return msgspec.json.encode(param).decode()
+
+
+@group.command()
+def restart(
+    workflow_id: WorkflowId,
+    instance_id: InstanceId,
+    step_id: StepId,
+    *,
+    param: Param = None,
+    request_id: RequestId = None,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """Run an ended instance again from this step on, or try a failed step of a running one again.
+
+    \b
+    Examples:
+      kapelle step restart etl 12 load
+      kapelle step restart etl 12 load --param rows=10
+    """
+    with connected(url) as client:
+        done = client.steps.restart(workflow_id, instance_id, step_id, params=given(param or ()), request_id=request_id)
+    run = f" in run {done.workflow_run_id}" if done.workflow_run_id else ""
+    output.show_outcome(done, form, f"{workflow_id} {instance_id} {step_id} is restarted{run}")
+
+
+# What can be done to a step, and the help of the command that does it.
+ACTIONS: Final = {
+    "stop": """Stop a step that is active.
+
+    \b
+    Examples:
+      kapelle step stop etl 12 load
+    """,
+    "kill": """End a step that is active as failed.
+
+    \b
+    Examples:
+      kapelle step kill etl 12 load
+    """,
+    "skip": """Go on as if a step were done. Of an ended instance: in a new run.
+
+    \b
+    Examples:
+      kapelle step skip etl 12 load --reason "loaded by hand"
+    """,
+    "bypass": """Let a step that waits for signals go on without those that are missing.
+
+    \b
+    Examples:
+      kapelle step bypass etl 12 load --reason "the shop is closed today"
+    """,
+}
+
+
+def _add_action(action: str, about: str) -> None:
+    @group.command(action, help=about)
+    def act(
+        workflow_id: WorkflowId,
+        instance_id: InstanceId,
+        step_id: StepId,
+        *,
+        reason: Reason = "",
+        request_id: RequestId = None,
+        url: Url = URL,
+        form: Output = Form.TEXT,
+    ) -> None:
+        with connected(url) as client:
+            take = getattr(client.steps, action)
+            done = take(workflow_id, instance_id, step_id, reason=reason, request_id=request_id)
+        run = f" in run {done.workflow_run_id}" if done.workflow_run_id else ""
+        output.show_outcome(done, form, f"{workflow_id} {instance_id} {step_id}: {action} is {done.status}{run}")
+
+
+for _action, _about in ACTIONS.items():
+    _add_action(_action, _about)

@@ -1,0 +1,35 @@
+"""`kapelle topology`: what runs, and what is between it."""
+
+from kapelle.cli.options.output import ChartForm, ChartOutput
+from kapelle.cli.options.target import TOPOLOGY, Target, takes_target
+from kapelle.cli.text import output
+from kapelle.topology.describe import as_data, as_mermaid, as_text, describe
+
+
+@takes_target(*TOPOLOGY)
+def topology(
+    *,
+    target: Target,
+    form: ChartOutput = ChartForm.TEXT,
+) -> None:
+    """Show processors, their tables and the streams between.
+
+    Nothing is asked of Kafka: this is what the code says.
+
+    \b
+    Examples:
+      kapelle topology
+      kapelle topology --app shop.processors:topology
+      kapelle topology -o mermaid > topology.mmd
+      kapelle topology -o json
+    """
+    described = describe(target.topology())
+    output.show(
+        described,
+        form,
+        lambda found: output.data(as_text(found)),
+        mermaid=lambda found: output.data(as_mermaid(found)),
+        json=lambda found: output.json(as_data(found)),
+    )
+    if not described.processors:
+        output.say(f"{target.app} has no processors yet")

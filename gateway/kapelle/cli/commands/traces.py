@@ -1,0 +1,117 @@
+"""`kapelle traces`: tell the history of signals, runs and steps to whoever understands OpenTelemetry."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from types import ModuleType
+from typing import Annotated
+
+import typer
+
+from kapelle.cli.errors import InTheWay
+from kapelle.cli.logs import LogFormat, LogLevel
+from kapelle.cli.options.process import (
+    SESSION_TIMEOUT_MS,
+    Begin,
+    LogFormatOption,
+    LogLevelOption,
+    MetricsFile,
+    MetricsPort,
+    SessionTimeout,
+)
+from kapelle.cli.options.target import KAFKA, Target, takes_target
+from kapelle.cli.relays import measured, relaying
+
+ENDPOINT = "http://127.0.0.1:4318"
+
+group = typer.Typer(name="traces", help="Tell traces as OpenTelemetry does.", no_args_is_help=True)
+
+_log = logging.getLogger("kapelle.traces")
+
+
+@group.callback()
+def _traces() -> None:
+    """Tell traces as OpenTelemetry does."""
+
+
+@group.command()
+@takes_target(*KAFKA)
+def run(
+    *,
+    endpoint: Annotated[
+        str, typer.Option("--endpoint", metavar="URL", help="The collector, which takes OTLP over HTTP.")
+    ] = ENDPOINT,
+    service: Annotated[
+        str | None, typer.Option("--service", metavar="NAME", help="Under which traces are found; else the prefix.")
+    ] = None,
+    sample: Annotated[
+        float, typer.Option("--sample", min=0.0, max=1.0, metavar="RATIO", help="Of our own traces, how many to tell.")
+    ] = 1.0,
+    begin: Annotated[Begin, typer.Option("--from", help="Where to begin, the first time.")] = Begin.EARLIEST,
+    target: Target,
+    session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
+    metrics_port: MetricsPort = None,
+    metrics_file: MetricsFile = None,
+    log_format: LogFormatOption = LogFormat.PAIRS,
+    log_level: LogLevelOption = LogLevel.INFO,
+) -> None:
+    """Send a span for each signal, firing, run and step attempt to a collector of OpenTelemetry, until told to stop.
+
+    One trace goes from a signal to the last step that came of it. All processes with the same prefix are one group,
+    PREFIX.traces: start as many as you like. Ids follow from what spans are about, so a span that is sent twice is
+    the same span. Headers and certificates come from the environment, as OTEL_EXPORTER_OTLP_HEADERS does. Needs the
+    extra kapelle[otel].
+
+    \b
+    Examples:
+      kapelle traces run --bootstrap-servers 127.0.0.1:9092 --endpoint http://127.0.0.1:4318
+      kapelle traces run --config client.properties --sample 0.1 --from latest
+    """
+    with (
+        relaying(
+            target,
+            port=metrics_port,
+            form=log_format,
+            level=log_level,
+            session_timeout_ms=session_timeout_ms,
+        ) as (kafka, heard, server),
+        _explained(),
+        ExitStack() as opened,
+    ):
+        exporting = _module()
+        from kapelle.topology.kafka.topics import Topics  # noqa: PLC0415 - slow to import
+        from kapelle.tracing.ids import Ids  # noqa: PLC0415
+        from kapelle.tracing.relay import TraceRelay  # noqa: PLC0415
+
+        topology = target.topology()
+        exporter = opened.enter_context(closing(exporting.Exporter(endpoint, service or topology.prefix)))
+        Topics(topology, kafka).verify()
+        relay = TraceRelay(topology, kafka, exporter, Ids(topology.prefix, sample), is_from_end=begin is Begin.LATEST)
+        heard.working()
+        _log.info("telling", extra={"fields": {"endpoint": exporter.url, "sample": sample}})
+        with measured(heard, relay.metrics, server, metrics_file) as stopped:
+            relay.run(stopped)
+
+
+def _module() -> ModuleType:
+    """What sends spans, if the packages of OpenTelemetry are there."""
+    try:
+        from kapelle.tracing import exporting  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("opentelemetry"):
+            raise
+        raise InTheWay(
+            "Expected the packages of OpenTelemetry, but they are not installed: pip install 'kapelle[otel]'"
+        ) from error
+    return exporting
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """What the errors of traces mean for a command."""
+    from kapelle.tracing.errors import BadEndpoint  # noqa: PLC0415
+
+    try:
+        yield
+    except BadEndpoint as error:
+        raise typer.BadParameter(str(error), param_hint="--endpoint") from error

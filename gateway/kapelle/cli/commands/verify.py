@@ -1,0 +1,211 @@
+"""`kapelle verify`: is the state the fold of the history?"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+import typer
+
+from kapelle.cli.errors import NotThere, TablesDiffer, UnknownProcessor
+from kapelle.cli.options.history import Data, File
+from kapelle.cli.options.output import Output
+from kapelle.cli.options.process import RegistryUrl
+from kapelle.cli.options.target import KAFKA, Target, takes_target
+from kapelle.cli.replaying import Progress, Where, locked, opened_history, scratch, tell_unreadable
+from kapelle.cli.salvaging import VIEWS
+from kapelle.cli.text import output, tables
+from kapelle.cli.text.output import Form
+
+if TYPE_CHECKING:
+    from kapelle.topology.build import Topology
+    from kapelle.topology.replay.comparing import Difference
+    from kapelle.topology.replay.exports import ExportedHistory
+    from kapelle.topology.replay.folding import ShardName
+    from kapelle.topology.replay.history import StoredHistory
+    from kapelle.topology.replay.kafka import KafkaHistory
+    from kapelle.topology.replay.verifying import Verdict
+    from kapelle.topology.tables import RocksStore
+
+TABLES: Final = "tables"  # where a process on Kafka keeps them, in its state directory
+HEADS: Final = ("processor", "partition", "events", "rows", "result")
+
+StateDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--state-dir",
+        metavar="DIR",
+        file_okay=False,
+        exists=True,
+        help="Compare the tables that a process on Kafka has left here, brought up to date by the changelog.",
+    ),
+]
+Names = Annotated[list[str] | None, typer.Argument(metavar="[PROCESSOR]…", help="Only these; else all.")]
+
+
+@takes_target(*KAFKA)
+def verify(
+    names: Names = None,
+    *,
+    data: Data = None,
+    file: File = None,
+    state_dir: StateDir = None,
+    target: Target,
+    registry: RegistryUrl = None,
+    form: Output = Form.TEXT,
+) -> None:
+    """Fold the history and compare it with the live tables, partition by partition.
+
+    On Kafka the live tables are those of the changelogs, or of --state-dir. Members may go on meanwhile: each partition
+    is compared at a moment of one committed cycle. With --data it is the directory of a `kapelle dev` that has stopped:
+    all of it is read, and one that the server would refuse is refused. With --file it is the fingerprints that an
+    export was made with.
+
+    Ends with code 1 if a row differs, and names the first: processor, partition, table, key, expected and found.
+    Records of the history that are not events of ours, such as those with a key that cannot be read, are listed with
+    their offsets and passed over: no table holds anything of them.
+
+    \b
+    Examples:
+      kapelle verify --bootstrap-servers 127.0.0.1:9092
+      kapelle verify workflows runs --bootstrap-servers 127.0.0.1:9092 --state-dir state
+      kapelle verify --data kapelle-data -o json
+      kapelle verify --file history.avro
+    """
+    where = Where(target=target, data=data, file=file, registry=registry)
+    found = _told(where, names or (), state_dir)
+    output.show(found, form, _show)
+    for verdict in found:
+        tell_unreadable(f"{verdict.processor}-{verdict.partition}", verdict.unreadable, verdict.unread)
+    wrong = [verdict for verdict in found if not verdict.is_right]
+    if wrong:
+        raise TablesDiffer(_difference(wrong))
+    compared = [verdict for verdict in found if not verdict.skipped]
+    output.say(
+        f"{output.counted(len(compared), 'partition')} compared, {sum(v.rows for v in compared):,} rows are the fold "
+        f"of {sum(v.events for v in compared):,} events"
+    )
+
+
+def _show(found: "Sequence[Verdict]") -> None:
+    shown = [v for v in found if v.events or v.rows or v.differences or v.skipped]
+    tables.show(HEADS, [(v.processor, v.partition, v.events, v.rows, _result(v)) for v in shown])
+
+
+def _told(where: Where, names: Sequence[str], state_dir: Path | None) -> "list[Verdict]":
+    from kapelle.topology.replay.exports import ExportedHistory  # noqa: PLC0415 - slow to import
+    from kapelle.topology.replay.history import StoredHistory  # noqa: PLC0415
+    from kapelle.topology.replay.kafka import KafkaHistory  # noqa: PLC0415
+    from kapelle.topology.salvage.salvaging import read_all  # noqa: PLC0415
+
+    progress = Progress()
+    if where.data is not None:
+        _look_at_view(where.data / VIEWS)
+    with ExitStack() as opened:
+        history = opened.enter_context(opened_history(where))
+        shards = _shards(history.topology, names)
+        match history:
+            case ExportedHistory():
+                verdicts = _exported(opened, history, shards, progress)
+            case StoredHistory():
+                read_all(history.store)
+                verdicts = _stored(opened, history, shards, progress)
+            case KafkaHistory():
+                verdicts = _live(opened, history, shards, (_kept(opened, state_dir), progress))
+            case _:
+                raise TypeError(f"Expected a history of a known kind, but found {type(history).__name__}")
+        return list(verdicts)
+
+
+def _look_at_view(directory: Path) -> None:
+    """Say so if the view is damaged. It is no failure: the next start makes it again."""
+    from kapelle.views.witness import damage_of  # noqa: PLC0415 - slow to import
+
+    damage = damage_of(directory)
+    if damage is not None:
+        output.say(f"the view in {directory} is damaged, and the next start makes it again from the log: {damage}")
+
+
+def _shards(topology: "Topology", names: Sequence[str]) -> "list[ShardName]":
+    unknown = [name for name in names if name not in topology.processors]
+    if unknown:
+        raise UnknownProcessor(unknown, list(topology.processors))
+    return [(name, n) for name in names or topology.processors for n in range(topology.processor_partitions(name))]
+
+
+def _kept(opened: ExitStack, state_dir: Path | None) -> "RocksStore | None":
+    """The tables that a process has left, if a directory was named."""
+    if state_dir is None:
+        return None
+    if not (state_dir / TABLES).is_dir():
+        raise NotThere(f"Expected the state directory of a process, but found no {TABLES} in {state_dir}")
+    return locked(opened, state_dir / TABLES, state_dir)
+
+
+def _live(
+    opened: ExitStack,
+    history: "KafkaHistory",
+    shards: "Sequence[ShardName]",
+    beside: "tuple[RocksStore | None, Progress]",
+) -> "Iterator[Verdict]":
+    from kapelle.topology.replay.live import LiveTables  # noqa: PLC0415 - slow to import
+    from kapelle.topology.replay.verifying import Stores  # noqa: PLC0415
+
+    kept, progress = beside
+    stores = Stores(opened.enter_context(scratch()), opened.enter_context(scratch()))
+    return LiveTables(history, stores, kept).verify(shards, progress.tell)
+
+
+def _stored(
+    opened: ExitStack, history: "StoredHistory", shards: "Sequence[ShardName]", progress: Progress
+) -> "Iterator[Verdict]":
+    from kapelle.topology.replay.looking import folded  # noqa: PLC0415 - slow to import
+    from kapelle.topology.replay.moments import Moment  # noqa: PLC0415
+    from kapelle.topology.replay.verifying import verify_stored  # noqa: PLC0415
+
+    for fold, is_done in folded(history, shards, Moment(passes_over=True), opened.enter_context(scratch())):
+        progress.folding(fold)
+        if is_done:
+            yield verify_stored(fold, history.store)
+
+
+def _exported(
+    opened: ExitStack, history: "ExportedHistory", shards: "Sequence[ShardName]", progress: Progress
+) -> "Iterator[Verdict]":
+    from kapelle.topology.replay.looking import folded  # noqa: PLC0415 - slow to import
+    from kapelle.topology.replay.moments import Moment  # noqa: PLC0415
+    from kapelle.topology.replay.verifying import verify_fingerprint  # noqa: PLC0415
+
+    expected = {(shard.processor, shard.partition): shard.fingerprint for shard in history.about.shards}
+    for fold, is_done in folded(history, shards, Moment(passes_over=True), opened.enter_context(scratch())):
+        progress.folding(fold)
+        if is_done and fold.shard in expected:
+            yield verify_fingerprint(fold, expected[fold.shard])
+
+
+def _result(verdict: "Verdict") -> str:
+    if verdict.skipped:
+        return verdict.skipped
+    unread = f", {output.counted(verdict.unreadable, 'record')} unreadable" if verdict.unreadable else ""
+    return f"{'right' if verdict.is_right else output.counted(verdict.differences, 'row') + ' wrong'}{unread}"
+
+
+def _difference(wrong: "Sequence[Verdict]") -> str:
+    worst = wrong[0]
+    count = sum(verdict.differences for verdict in wrong)
+    return (
+        f"Expected the tables to be the fold of the history, but {output.counted(count, 'row')} in "
+        f"{output.counted(len(wrong), 'partition')} are not. The first: processor {worst.processor}, partition "
+        f"{worst.partition}, {_named(worst.first)}"
+    )
+
+
+def _named(first: "Difference | None") -> str:
+    if first is None:
+        return ""
+    expected, found = (
+        "no row" if row is None else msgspec.json.encode(row).decode() for row in (first.expected, first.found)
+    )
+    key = msgspec.json.encode(first.key).decode()
+    return f"table {first.table}, key {key}: expected {expected}, found {found}"

@@ -1,0 +1,140 @@
+"""`kapelle worker`: serve steps that are written as Python functions."""
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from kapelle.cli.loading_worker import load_workers
+from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
+from kapelle.cli.metrics import WORKER, MetricsServer, serving
+from kapelle.cli.options.client import URL, Url
+from kapelle.cli.options.process import (
+    CONCURRENCY,
+    Concurrency,
+    HttpAllow,
+    LogFormatOption,
+    LogLevelOption,
+    MetricsPort,
+)
+from kapelle.cli.options.target import TASKS, Target, takes_target
+from kapelle.cli.workers import http_transport, serve_http, served
+from kapelle.topology.exposition import exposition
+
+if TYPE_CHECKING:
+    from kapelle.worker import Dispatch, Runner, Transport
+
+group = typer.Typer(name="worker", help="Run workers.", no_args_is_help=True, rich_markup_mode=None)
+
+CONSUMER = "consumer"
+DRAIN_S = 30.0
+
+_log = logging.getLogger("kapelle.worker")
+
+
+@group.callback()
+def _worker() -> None:
+    """Run workers."""
+
+
+Modules = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODULE[:WORKER]…",
+        help="Modules with a `Worker`, by name or as files. The current folder is searched too.",
+    ),
+]
+DispatchOption = Annotated[
+    str,
+    typer.Option(
+        "--dispatch",
+        metavar="consumer|share",
+        help="With --bootstrap-servers: how workers share tasks out; share groups need Kafka 4.1 or later.",
+    ),
+]
+
+
+@group.command()
+@takes_target(*TASKS)
+def run(
+    modules: Modules,
+    *,
+    url: Url = URL,
+    target: Target,
+    dispatch: DispatchOption = CONSUMER,
+    concurrency: Concurrency = CONCURRENCY,
+    drain_s: Annotated[
+        float, typer.Option("--drain", metavar="SECONDS", min=0, help="How long steps may take to end when we stop.")
+    ] = DRAIN_S,
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Unique among workers; made if absent.")] = "",
+    http_allow: HttpAllow = None,
+    metrics_port: MetricsPort = None,
+    log_format: LogFormatOption = LogFormat.PAIRS,
+    log_level: LogLevelOption = LogLevel.INFO,
+) -> None:
+    """Serve the steps of a worker until told to stop.
+
+    Tasks come from the server at --url, or straight from Kafka with --bootstrap-servers. On SIGTERM or SIGINT nothing
+    more is taken, and what is in hand is finished; a second signal hands it back at once.
+
+    \b
+    Examples:
+      kapelle worker run steps
+      kapelle worker run shop.steps:worker --concurrency 32
+      kapelle worker run steps --bootstrap-servers 127.0.0.1:9092 --dispatch share
+      kapelle worker run steps --http-allow api.example.com
+      kapelle worker run steps --metrics-port 9465
+    """
+    from kapelle.worker import WorkerSettings  # noqa: PLC0415 - slow to import
+
+    settings = WorkerSettings(concurrency=concurrency, drain_timeout_s=drain_s, name=name)
+    over_kafka = target.servers is not None or target.config is not None
+    if not over_kafka:
+        _refuse_alone({"--prefix": target.prefix, "-X": target.extra, "--dispatch": dispatch != CONSUMER})
+    worker = load_workers(modules)
+    serve_http(worker, http_allow)
+    with logged_to_stderr(log_format, log_level), served(), serving(metrics_port) as server:
+        transport = _kafka_transport(target, dispatch) if over_kafka else http_transport(url)
+        worker.run(transport, settings, started=lambda runner: _watched(runner, server))
+        _log.info("stopped")
+
+
+def _watched(runner: "Runner", server: MetricsServer | None) -> None:
+    """Tell of a runner where that was asked for."""
+    if server is None:
+        return
+    server.text = lambda: worker_text(runner)
+    server.failed = lambda: str(runner.failure or "")
+    server.unready = lambda: "" if runner.is_connected else "tasks cannot be asked for yet, or no longer"
+    _log.info("serving metrics", extra={"fields": {"url": server.url}})
+
+
+def worker_text(runner: "Runner") -> str:
+    """The metrics of a worker."""
+    counted = {**msgspec.structs.asdict(runner.counts), "in_hand": runner.in_hand}
+    return exposition(counted, metrics=WORKER)
+
+
+def _refuse_alone(given: Mapping[str, object]) -> None:
+    """Options that mean something for Kafka only: over HTTP they would be passed over in silence."""
+    for option, value in given.items():
+        if value:
+            raise typer.BadParameter("it goes with --bootstrap-servers or --config", param_hint=f"'{option}'")
+
+
+def _kafka_transport(target: Target, dispatch: str) -> "Transport":
+    from kapelle.worker import KafkaTransport  # noqa: PLC0415 - slow to import
+
+    servers, config = target.client()
+    return KafkaTransport(servers, target.prefix or "kapelle", dispatch=_dispatch(dispatch), config=config)
+
+
+def _dispatch(word: str) -> "Dispatch":
+    from kapelle.worker import Dispatch  # noqa: PLC0415 - slow to import
+
+    try:
+        return Dispatch(word)
+    except ValueError as error:
+        raise typer.BadParameter(f"{word!r} is not one of 'consumer', 'share'", param_hint="'--dispatch'") from error

@@ -1,0 +1,349 @@
+"""`kapelle workflow`: definitions, their versions, and which of them is active."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+import typer
+
+from kapelle.cli import definitions
+from kapelle.cli.definitions import File
+from kapelle.cli.options.client import URL, Cursor, Limit, Reason, RequestId, Url, WorkflowId
+from kapelle.cli.options.output import Output
+from kapelle.cli.params import given
+from kapelle.cli.server import connected
+from kapelle.cli.text import output, tables
+from kapelle.cli.text.output import Form
+
+if TYPE_CHECKING:
+    from kapelle.client import Pushed
+    from kapelle.client.results import Overview
+
+group = typer.Typer(
+    name="workflow", help="Push, look at and switch workflows.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@group.command()
+def push(file: File, *, url: Url = URL, request_id: RequestId = None, form: Output = Form.TEXT) -> None:
+    """Add a version to a workflow, and the workflow itself if it is the first.
+
+    \b
+    Examples:
+      kapelle workflow push etl.yaml
+      kapelle workflow push etl.json --request-id release-42
+      kapelle workflow push - < etl.yaml
+    """
+    written = definitions.read(file)
+    with connected(url) as client:
+        pushed = client.workflows.push(written.text, is_yaml=written.is_yaml, request_id=request_id)
+    output.show(pushed, form, _show_push)
+
+
+def _show_push(pushed: "Pushed") -> None:
+    output.data(f"{pushed.workflow_id} version {pushed.workflow_version_id}")
+    active = "active" if pushed.is_active else "not active"
+    same = ": the same request was made before" if pushed.status == "DUPLICATED" else ""
+    output.say(f"{active}{same}; start it with: {_start(pushed)}")
+
+
+def _start(pushed: "Pushed") -> str:
+    """How to start a version: by its number, if it is not the active one."""
+    version = () if pushed.is_active else ("--version", pushed.workflow_version_id)
+    return output.command("run", "start", pushed.workflow_id, *version)
+
+
+@group.command()
+def validate(
+    file: File,
+    *,
+    remote: Annotated[bool, typer.Option("--remote", help="Ask the server instead of this package.")] = False,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """Check a definition without pushing it: everything that is wrong with it, each with its path.
+
+    No server is needed for this.
+
+    \b
+    Examples:
+      kapelle workflow validate etl.yaml
+      kapelle workflow validate etl.json --remote
+    """
+    written = definitions.read(file)
+    if remote:
+        with connected(url) as client:
+            client.workflows.validate(written.text, is_yaml=written.is_yaml)
+    else:
+        definitions.check(written)
+    output.show({"valid": True}, form, lambda _: output.data(f"{written.name} can be pushed"))
+
+
+@group.command("list")
+def list_workflows(
+    *,
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="What their ids begin with.")] = "",
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """List workflows, by id.
+
+    \b
+    Examples:
+      kapelle workflow list
+      kapelle workflow list --prefix sales. -o json
+    """
+    with connected(url) as client:
+        page = client.workflows.list(prefix=prefix, limit=limit, cursor=cursor)
+    tables.show_page(
+        page,
+        form,
+        ("workflow", "active", "latest", "owner", "changed"),
+        lambda one: (
+            one.workflow_id,
+            one.active_version_id,
+            one.latest_version_id,
+            _name(one.owner),
+            tables.at(one.modify_time),
+        ),
+    )
+
+
+@group.command()
+def describe(workflow_id: WorkflowId, *, url: Url = URL, form: Output = Form.TEXT) -> None:
+    """Show a workflow on one page: versions, properties, and how many instances are in which state.
+
+    \b
+    Examples:
+      kapelle workflow describe etl
+      kapelle workflow describe etl -o json
+    """
+    with connected(url) as client:
+        found = client.workflows.overview(workflow_id)
+    output.show(found, form, _show_overview)
+
+
+def _show_overview(found: "Overview") -> None:
+    properties = found.properties_snapshot or {}
+    tables.pairs(
+        [
+            ("workflow", found.workflow_id),
+            ("active version", found.active_version_id or "none"),
+            ("latest version", found.latest_version_id),
+            ("owner", _name(properties.get("owner"))),
+            ("run strategy", _strategy(properties.get("run_strategy"))),
+            ("instances", ", ".join(f"{count} {status}" for status, count in found.instances.items()) or "none"),
+            ("latest instance", found.latest_instance_id),
+        ]
+    )
+
+
+def _strategy(found: object) -> str:
+    """A run strategy in words: its rule, and how many at a time where that is to be said."""
+    if not isinstance(found, dict):
+        return str(found or "SEQUENTIAL")
+    many = found.get("workflow_concurrency") or 1
+    return f"{found.get('rule')}{f', {many} at a time' if many > 1 else ''}"
+
+
+@group.command()
+def show(
+    workflow_id: WorkflowId,
+    version: Annotated[
+        str, typer.Argument(metavar="VERSION", help="A number, active, latest, or default: active if there is one.")
+    ] = "default",
+    *,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """Print the definition of a version, as JSON that can be pushed again.
+
+    With -o json all that is known of the version is printed: who pushed it, when, and its properties.
+
+    \b
+    Examples:
+      kapelle workflow show etl
+      kapelle workflow show etl 3 > etl-3.json
+    """
+    from kapelle.client.calls import read  # noqa: PLC0415 - slow to import
+
+    with connected(url) as client:
+        # As it is written: no number loses a digit on its way.
+        found = client.send(read(dict[str, msgspec.Raw], "workflows", workflow_id, "versions", version))
+    output.show(found, form, lambda found: output.json({"workflow": found["workflow"]}))
+
+
+@group.command()
+def properties(
+    workflow_id: WorkflowId,
+    *,
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", "-s", metavar="NAME=VALUE", help="Change a property: JSON, or else a string. Again for more."
+        ),
+    ] = None,
+    url: Url = URL,
+    request_id: RequestId = None,
+    form: Output = Form.TEXT,
+) -> None:
+    """Show what can be changed of a workflow without a new version, or change it.
+
+    \b
+    Examples:
+      kapelle workflow properties etl
+      kapelle workflow properties etl --set run_strategy=STRICT_SEQUENTIAL
+      kapelle workflow properties etl -s run_strategy=5 -s signal_trigger_disabled=true
+      kapelle workflow properties etl --set reset_run_strategy_rule=true
+    """
+    with connected(url) as client:
+        if param:
+            client.workflows.properties(workflow_id, given(param, "--set"), request_id=request_id)
+        found = client.workflows.overview(workflow_id).properties_snapshot or {}
+    output.show(found, form, _show_properties)
+
+
+def _show_properties(found: Mapping[str, object]) -> None:
+    shown = {name: value for name, value in found.items() if name not in ("workflow_id", "create_time", "author")}
+    tables.pairs([(name, value if isinstance(value, str) else _compact(value)) for name, value in shown.items()])
+
+
+@group.command()
+def versions(
+    workflow_id: WorkflowId, *, limit: Limit = 50, cursor: Cursor = None, url: Url = URL, form: Output = Form.TEXT
+) -> None:
+    """List the versions of a workflow, the latest first.
+
+    \b
+    Examples:
+      kapelle workflow versions etl
+      kapelle workflow versions etl --limit 5
+    """
+    with connected(url) as client:
+        page = client.workflows.versions(workflow_id, limit=limit, cursor=cursor)
+    tables.show_page(
+        page,
+        form,
+        ("version", "", "author", "pushed"),
+        lambda one: (
+            one.metadata.workflow_version_id,
+            "active" if one.is_active else "",
+            _name(one.metadata.version_author),
+            tables.at(one.metadata.create_time),
+        ),
+    )
+
+
+@group.command()
+def activate(
+    workflow_id: WorkflowId,
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="A number, or latest.")] = "latest",
+    *,
+    url: Url = URL,
+    request_id: RequestId = None,
+    form: Output = Form.TEXT,
+) -> None:
+    """Make a version the active one: the one that is started from now on.
+
+    \b
+    Examples:
+      kapelle workflow activate etl
+      kapelle workflow activate etl 3
+    """
+    with connected(url) as client:
+        done = client.workflows.activate(workflow_id, version, request_id=request_id)
+    output.show_outcome(done, form, f"{workflow_id} version {done.workflow_version_id or version} is active")
+
+
+@group.command()
+def deactivate(
+    workflow_id: WorkflowId, *, url: Url = URL, request_id: RequestId = None, form: Output = Form.TEXT
+) -> None:
+    """Leave a workflow without an active version: nothing starts it any more.
+
+    \b
+    Examples:
+      kapelle workflow deactivate etl
+    """
+    with connected(url) as client:
+        done = client.workflows.deactivate(workflow_id, request_id=request_id)
+    output.show_outcome(done, form, f"{workflow_id} has no active version")
+
+
+@group.command()
+def delete(
+    workflow_id: WorkflowId,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
+    url: Url = URL,
+    request_id: RequestId = None,
+    form: Output = Form.TEXT,
+) -> None:
+    """Delete a workflow that has nothing queued or running. Its history stays in the log.
+
+    \b
+    Examples:
+      kapelle workflow delete etl --yes
+    """
+    if not yes:
+        typer.confirm(f"Delete workflow {workflow_id}?", abort=True, err=True)
+    with connected(url) as client:
+        done = client.workflows.delete(workflow_id, request_id=request_id)
+    output.show_outcome(done, form, f"{workflow_id} is deleted")
+
+
+# What can be done to all instances of a workflow at once, and the help of the command that does it.
+ACTIONS: Final = {
+    "stop": """Stop all instances of a workflow, queued or running.
+
+    \b
+    Examples:
+      kapelle workflow stop etl --reason "wrong table" --yes
+    """,
+    "kill": """End all instances of a workflow as failed, queued or running.
+
+    \b
+    Examples:
+      kapelle workflow kill etl --yes
+    """,
+    "unblock": """Let those after failed instances go on, where the run strategy holds them back.
+
+    \b
+    Examples:
+      kapelle workflow unblock etl
+    """,
+}
+
+
+def _add_action(action: str, about: str) -> None:
+    @group.command(action, help=about)
+    def act(
+        workflow_id: WorkflowId,
+        *,
+        yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
+        reason: Reason = "",
+        url: Url = URL,
+        request_id: RequestId = None,
+        form: Output = Form.TEXT,
+    ) -> None:
+        if not yes and action != "unblock":
+            typer.confirm(f"{action.capitalize()} all instances of {workflow_id}?", abort=True, err=True)
+        with connected(url) as client:
+            done = getattr(client.workflows, action)(workflow_id, reason=reason, request_id=request_id)
+        what = done.status if done.count is None else f"{done.status}, of {output.counted(done.count, 'instance')}"
+        output.show_outcome(done, form, f"{workflow_id}: {action} is {what}")
+
+
+for _action, _about in ACTIONS.items():
+    _add_action(_action, _about)
+
+
+def _name(owner: object) -> str:
+    """An owner or author, who may be a name or an object with one."""
+    return str(owner.get("name", "")) if isinstance(owner, dict) else str(owner or "")
+
+
+def _compact(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,1 @@
+"""The options that several commands share, each declared once."""

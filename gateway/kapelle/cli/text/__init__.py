@@ -1,0 +1,1 @@
+"""Output for people and programs: tables, timelines, graphs, JSON, and messages."""

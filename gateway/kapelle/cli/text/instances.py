@@ -1,0 +1,57 @@
+"""Instances and their steps for people."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from kapelle.cli.text import tables
+from kapelle.cli.text.timelines import in_round
+
+if TYPE_CHECKING:
+    from kapelle.client import InstanceRecord, StepRecord
+
+# Who is in one of these is tried again.
+RETRIED: Final = frozenset({"USER_FAILED", "PLATFORM_FAILED", "TIMEOUT_FAILED"})
+
+
+def show_instance(found: "InstanceRecord", steps: "Sequence[StepRecord]") -> None:
+    """An instance on a page, with its steps."""
+    tables.pairs(
+        [
+            ("workflow", f"{found.workflow_id} version {found.workflow_version_id}"),
+            ("instance", found.workflow_instance_id),
+            ("run", found.workflow_run_id),
+            ("status", found.status),
+            ("reason", found.reason),
+            ("created", tables.at(found.create_time)),
+            ("took", tables.lasted(found.start_time, found.end_time)),
+        ]
+    )
+    if steps:
+        tables.stdout().print()
+        rows = [
+            (
+                in_round(one.step_id, one.iteration),
+                one.workflow_run_id,
+                one.step_attempt_id,
+                one.status,
+                tables.lasted(one.start_time, one.end_time),
+                one.worker,
+                _what(one),
+            )
+            for one in steps
+        ]
+        tables.show(("step", "run", "attempt", "status", "took", "worker", "what"), rows)
+
+
+def _what(step: "StepRecord") -> str | None:
+    """Why a step is as it is, or what it waits for."""
+    said = step.reason or step.message
+    again = next_attempt(step)
+    if again:
+        return f"next attempt at {again}{f': {said}' if said else ''}"
+    return said or (f"waits for {step.waiting_for}" if step.waiting_for else None)
+
+
+def next_attempt(step: "StepRecord") -> str:
+    """When a failed step is tried again; empty if it is not."""
+    return tables.at(step.step_retry.get("next_retry_time")) if step.status in RETRIED else ""

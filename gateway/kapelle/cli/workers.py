@@ -1,0 +1,60 @@
+"""Serving steps from a command: the way to tasks, Http steps, and what errors of workers mean for an exit code."""
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from kapelle.broker import is_bad_setting
+from kapelle.cli import errors as e
+from kapelle.cli.failures import kafka_error
+from kapelle.cli.server import token
+
+if TYPE_CHECKING:
+    from kapelle.worker import Transport, Worker
+
+
+def http_transport(url: str, bearer: str | None = None) -> "Transport":
+    """The way to tasks over a server."""
+    from kapelle.worker import HttpTransport  # noqa: PLC0415 - slow to import
+
+    return HttpTransport(url, bearer or token())
+
+
+def serve_http(worker: "Worker", allow: Sequence[str] | None) -> None:
+    """Let a worker serve Http steps, if there are hosts that it may reach."""
+    if allow:
+        from kapelle.worker import HttpStep  # noqa: PLC0415 - slow to import
+
+        worker.add("Http", HttpStep(allow, evaluate=_evaluated))
+
+
+def _evaluated(expression: str, values: Mapping[str, Any]) -> object:
+    """What the `state_expr` of an Http step says of an answer."""
+    from kapelle.processors.sel import Sel, SelError, seeded  # noqa: PLC0415 - slow to import
+    from kapelle.worker import NonRetryable  # noqa: PLC0415
+
+    try:
+        host = seeded(uuid.uuid4().hex, int(time.time() * 1000))
+        return Sel().evaluate(expression, dict(values), host).value
+    except SelError as error:
+        raise NonRetryable(f"Expected state_expr to give a state, but {error}") from error
+
+
+@contextmanager
+def served() -> Iterator[None]:
+    """What the worker's own errors mean for a command."""
+    from kapelle.worker import BadStep, TransportRefused, TransportUnavailable  # noqa: PLC0415 - slow to import
+
+    try:
+        yield
+    except BadStep as error:
+        raise e.NotAWorker(str(error)) from error
+    except TransportRefused as error:
+        raise e.InTheWay(str(error)) from error
+    except TransportUnavailable as error:
+        said = kafka_error(error)
+        if said is not None and is_bad_setting(said):
+            raise e.BadClientSetting(f"Expected settings that librdkafka takes, but it says: {said.str()}") from error
+        raise e.NotInTime(str(error)) from error
