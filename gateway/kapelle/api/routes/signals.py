@@ -27,7 +27,7 @@ STATUSES: Final = {"SignalAccepted": "ACCEPTED", "SignalDuplicated": "DUPLICATED
 ONE: Final = "/signals/{name:name}/instances/{sequence}"
 
 Name = Annotated[str, Path(min_length=1, max_length=NAME_CHARS_MAX, description="The name of a signal.")]
-Way = Annotated[Direction, Query(description="Downstream (effects), upstream (causes), or both.")]
+Way = Annotated[Direction, Query(description="`forward` to effects, `backward` to causes, or `both`.")]
 Depth = Annotated[int, Query(ge=1, le=DEPTH_MAX, description="Maximum number of edges to follow.")]
 
 
@@ -134,7 +134,7 @@ async def signal_lineage(
 ) -> Response:
     """The instances that the signal started or that waited for it, the signals they announced, and so on.
 
-    Upstream: the step that announced the signal, and the causes of its instance.
+    Backward: the step that announced the signal, and the causes of its instance.
     """
     mark, number = here.watermark(), number_of(sequence, "signal")
     found = await here.read(queries.signal, name, number)
