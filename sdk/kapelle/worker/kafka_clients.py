@@ -68,7 +68,7 @@ OWNED: Final = frozenset(
 
 def meaning(error: KafkaError, doing: str) -> WorkerError:
     """What a broker error means for the runner: stop, or try again."""
-    text = f"Expected to {doing}, but Kafka says {error.name()}: {error.str()}"
+    text = f"Expected to {doing}, but Kafka answered {error.name()}: {error.str()}"
     return TransportRefused(text) if error.code() in REFUSED or error.fatal() else TransportUnavailable(text)
 
 
