@@ -1,10 +1,10 @@
-"""Announcing a signal by HTTP: what is wrong is told at once, all else is read as on the topic of signals.
+"""Announcing a signal over HTTP. Errors are reported at once; valid bodies are read as on the topic of signals.
 
 | form | how it is known |
 |---|---|
 | CloudEvents, binary | headers `ce-…`; the body is the data |
 | CloudEvents, structured | `Content-Type: application/cloudevents+json`, or `specversion` in the body |
-| JSON | all else |
+| JSON | everything else |
 """
 
 from datetime import datetime
@@ -33,7 +33,7 @@ def _params(given: dict[str, Any]) -> dict[str, Any]:
     wrong = [name for name, value in given.items() if not _is_param(value)]
     if wrong:
         named = ", ".join(repr(name[:SHOWN_CHARS_MAX]) for name in wrong[:PARAMS_MAX])
-        raise ValueError(f"Expected strings and integers of 64 bits, but found something else for {named}")
+        raise ValueError(f"Expected strings and integers of 64 bits, but found other values for {named}")
     return given
 
 
@@ -66,7 +66,7 @@ SignalId = Annotated[str | None, Field(min_length=1, max_length=ID_CHARS_MAX)]
 
 
 class AnnounceBody(BaseModel):
-    """Say that something has happened. Keys that are not known are payload."""
+    """A signal to announce. Unknown keys are part of its payload."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -148,7 +148,7 @@ def _check(body: bytes) -> None:
     except ValidationError as error:
         raise RequestValidationError([one | {"loc": ("body", *one["loc"])} for one in error.errors()]) from None
     if checked.id is not None and checked.request_id is not None and checked.id != checked.request_id:
-        raise BadRequest("Expected one id of the signal, but `id` and `request_id` are two")
+        raise BadRequest("Expected one signal id, but `id` and `request_id` differ")
 
 
 def _members(body: bytes) -> dict[str, msgspec.Raw]:

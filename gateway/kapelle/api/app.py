@@ -22,8 +22,10 @@ BASE: Final = "/api/v3"
 # Hooks and SNS know senders by their signatures.
 OPEN_TO_ALL: Final = frozenset({f"{BASE}/health", f"{BASE}/ready", f"{BASE}/hooks/", f"{BASE}/sns/"})
 ABOUT: Final = (
-    "Workflows that live in Kafka. A write becomes a command in the log and is answered when its effect is visible; "
-    "a read tells in `Kapelle-Watermark` how far the view is. Errors are `application/problem+json`."
+    "A workflow orchestrator on Kafka. A write appends a command to the log; the answer comes when its effect is "
+    "visible. "
+    "Every answer has the position of the view in the header `Kapelle-Watermark`. "
+    "Errors are `application/problem+json`."
 )
 
 

@@ -1,7 +1,7 @@
-"""What requests may hold. Every body is checked as a whole: all that is wrong with it is told at once.
+"""The bodies of requests. Each body is checked as a whole, and all its problems are reported at once.
 
-Parts that are the engine's to judge (parameters, initiators, tags) are only looked at in outline here and handed on as
-they were written, so that no number loses a digit.
+The engine checks parameters, initiators and tags. Here only their outline is checked, and the text is passed on as it
+was written, so that numbers keep all their digits.
 """
 
 from enum import StrEnum
@@ -16,7 +16,7 @@ Reason = Annotated[str, Field(max_length=16_384)]
 
 
 class Body(BaseModel):
-    """What is not known is refused."""
+    """A body that refuses unknown members."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -35,7 +35,7 @@ class StartBody(Body):
 
 
 class Word(StrEnum):
-    """One of a few words, written in any case."""
+    """An enumeration that is read in any case."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
@@ -43,7 +43,7 @@ class Word(StrEnum):
 
 
 class Policy(Word):
-    """Which steps of an instance run again."""
+    """Which steps of an instance a restart runs again."""
 
     RESTART_FROM_BEGINNING = "RESTART_FROM_BEGINNING"
     RESTART_FROM_INCOMPLETE = "RESTART_FROM_INCOMPLETE"
@@ -51,13 +51,13 @@ class Policy(Word):
 
 
 class UpstreamMode(Word):
-    """Where a step of a loop is restarted. There are no loops of their own instances yet."""
+    """Where the restart of a step begins. Only the step itself is supported."""
 
     RESTART_FROM_STEP = "RESTART_FROM_STEP"
 
 
 class RestartBody(Body):
-    """Run an instance again."""
+    """Restart an instance."""
 
     restart_policy: Policy = Policy.RESTART_FROM_INCOMPLETE
     request_id: RequestId = None
@@ -65,7 +65,7 @@ class RestartBody(Body):
 
 
 class StepRestartBody(Body):
-    """Run an instance again from a step, or try a step of a running one again."""
+    """Restart an ended instance from a step, or retry a step of a running instance."""
 
     restart_policy: Policy = Policy.RESTART_FROM_SPECIFIC
     upstream_restart_mode: UpstreamMode = UpstreamMode.RESTART_FROM_STEP
@@ -74,14 +74,14 @@ class StepRestartBody(Body):
 
 
 class ActionBody(Body):
-    """Why something is done."""
+    """An action, with its reason."""
 
     reason: Reason = ""
     request_id: RequestId = None
 
 
 class PollBody(Body):
-    """What a worker can take."""
+    """A worker, and the types of tasks that it can run."""
 
     worker: Name
     types: Annotated[list[Name], Field(min_length=1, max_length=100)]
@@ -90,7 +90,7 @@ class PollBody(Body):
 
 
 class ReportKind(StrEnum):
-    """What a worker can say of a task that it has."""
+    """The kind of a report: a heartbeat, or the result of a task."""
 
     HEARTBEAT = "HEARTBEAT"
     SUCCEEDED = "SUCCEEDED"
@@ -102,7 +102,7 @@ class ReportKind(StrEnum):
 
 
 class ReportBody(Body):
-    """What a worker says of one task."""
+    """A report on one task."""
 
     token: Name
     workflow_id: Name
@@ -116,14 +116,14 @@ class ReportBody(Body):
 
 
 class ReportsBody(Body):
-    """What a worker says of its tasks."""
+    """Reports of one worker on its tasks."""
 
     worker: Name
     reports: Annotated[list[ReportBody], Field(max_length=100)]
 
 
 class OutputBody(Body):
-    """What a step made, told by somebody other than its worker."""
+    """The outputs of a step, reported by a system other than its worker."""
 
     workflow_id: Name
     workflow_instance_id: Id

@@ -1,4 +1,4 @@
-"""Who asks, for what, and how long they will wait: what routes take from headers and query parameters."""
+"""The caller, the resource and the wait time: what routes read from headers, paths and query parameters."""
 
 import time
 import uuid
@@ -30,7 +30,7 @@ RunSelector = Annotated[str, Path(max_length=64, description="`latest` or a numb
 
 
 class EndAction(StrEnum):
-    """How instances are ended, or let pass."""
+    """An action on instances."""
 
     STOP = "stop"
     KILL = "kill"
@@ -38,12 +38,16 @@ class EndAction(StrEnum):
 
 
 class StepAction(StrEnum):
-    """What can be done to a step."""
+    """An action on a step."""
 
     STOP = "stop"
     KILL = "kill"
     SKIP = "skip"
     BYPASS = "bypass"
+
+
+EndActionAt = Annotated[EndAction, Path(description="The action: `stop`, `kill` or `unblock`.")]
+StepActionAt = Annotated[StepAction, Path(description="The action: `stop`, `kill`, `skip` or `bypass`.")]
 
 
 def _instance_at(workflow_id: WorkflowId, instance_id: InstanceId) -> tuple[str, int]:
@@ -69,7 +73,7 @@ StepAt = Annotated[tuple[str, int, str], Depends(_step_at)]
 
 
 def needs(role: Role) -> Callable[[Request], Awaitable[None]]:
-    """A dependency that lets in who has this role, or a greater one."""
+    """A dependency that admits callers with this role or a higher one."""
 
     async def check(request: Request) -> None:
         found: Role = getattr(request.state, ROLE)
@@ -89,28 +93,28 @@ def number_of(selector: str, what: str) -> int | None:
 
 
 def trace_in(request: Request) -> str | None:
-    """The trace that a request is part of, if its header is as W3C wants it. Else it is as if there were none."""
+    """The trace context of a request. A header that is not valid by W3C Trace Context is ignored."""
     return trace_of([("traceparent", request.headers.get("traceparent", "").encode())])
 
 
 class Caller:
-    """Who writes: their name, the id of the request, and how long they wait to see its effect."""
+    """The caller of a write: the user, the request id, and how long to wait for the effect."""
 
     def __init__(
         self,
         request: Request,
         here: Here,
-        user: Annotated[str, Header(max_length=USER_CHARS_MAX, description="Who asks.")] = "anonymous",
+        user: Annotated[str, Header(max_length=USER_CHARS_MAX, description="The name of the user.")] = "anonymous",
         idempotency_key: Annotated[
             str | None,
             Header(
                 min_length=1,
                 max_length=REQUEST_ID_CHARS_MAX,
-                description="The id of the request: the same one twice is the same request.",
+                description="The id of the request. A request with the same id is not executed twice.",
             ),
         ] = None,
         wait_ms: Annotated[
-            int | None, Query(ge=0, le=600_000, description="How long to wait until the effect is visible.")
+            int | None, Query(ge=0, le=600_000, description="How long to wait for the effect to become visible.")
         ] = None,
     ) -> None:
         self.user = user or "anonymous"
@@ -123,7 +127,7 @@ class Caller:
         request.state.request_id = self.request_id
 
     def named(self, request_id: str | None) -> "Caller":
-        """The same caller, with the request id of the body. Given twice, both must be the same."""
+        """The same caller with the request id of the body. The id of the header, if any, must be equal."""
         if request_id is None:
             return self
         if not self.is_new and request_id != self.request_id:
@@ -138,7 +142,7 @@ Writer = Annotated[Caller, Depends()]
 
 def _wait_s(
     here: Here,
-    wait_ms: Annotated[int | None, Query(ge=0, le=600_000, description="How long to wait for that.")] = None,
+    wait_ms: Annotated[int | None, Query(ge=0, le=600_000, description="How long to wait for the view.")] = None,
 ) -> float:
     given = here.settings.wait_ms if wait_ms is None else wait_ms
     return min(given, here.settings.wait_ms_max) / 1000
@@ -148,18 +152,21 @@ async def _fresh_enough(
     here: Here,
     wait_s: Annotated[float, Depends(_wait_s)],
     wait_for: Annotated[
-        str | None, Query(max_length=REQUEST_ID_CHARS_MAX, description="Answer only when this request is visible.")
+        str | None,
+        Query(max_length=REQUEST_ID_CHARS_MAX, description="Wait until the effect of this request is visible."),
     ] = None,
     min_offset: Annotated[
         str | None,
-        Query(max_length=CHARS_MAX, description="Answer only when the view is there: `stream-partition:offset,…`."),
+        Query(max_length=CHARS_MAX, description="Wait until the view has reached `stream-partition:offset,…`."),
     ] = None,
     kapelle_watermark: Annotated[
         str | None,
-        Header(max_length=CHARS_MAX, description="Answer only when the view is as far as an answer was that had this."),
+        Header(
+            max_length=CHARS_MAX, description="Wait until the view has reached this watermark of an earlier answer."
+        ),
     ] = None,
 ) -> Context:
-    """Before a read: wait until the view is as far as the caller needs it to be."""
+    """Before a read: wait until the view has reached the position that the caller asks for."""
     until_s = time.monotonic() + wait_s
     if wait_for:
         news = [request_news(wait_for)]
@@ -175,12 +182,16 @@ Reader = Annotated[Context, Depends(_fresh_enough)]
 
 
 def _page(
-    first: Annotated[int | None, Query(ge=1, le=LIMIT_MAX, description="So many, after the cursor.")] = None,
-    last: Annotated[int | None, Query(ge=1, le=LIMIT_MAX, description="So many, before the cursor.")] = None,
-    limit: Annotated[int | None, Query(ge=1, le=LIMIT_MAX, description="The same as `first`.")] = None,
-    cursor: Annotated[str | None, Query(max_length=1_000, description="Where a page before this one ended.")] = None,
+    first: Annotated[
+        int | None, Query(ge=1, le=LIMIT_MAX, description="Return this many items after the cursor.")
+    ] = None,
+    last: Annotated[
+        int | None, Query(ge=1, le=LIMIT_MAX, description="Return this many items before the cursor.")
+    ] = None,
+    limit: Annotated[int | None, Query(ge=1, le=LIMIT_MAX, description="Alias of `first`.")] = None,
+    cursor: Annotated[str | None, Query(max_length=1_000, description="The cursor of an earlier page.")] = None,
 ) -> Wanted:
-    """Which page of a list."""
+    """The requested page of a list."""
     if last is not None and (first is not None or limit is not None):
         raise BadRequest("Expected `first` or `last`, but found both")
     return Wanted(last or first or limit or LIMIT_DEFAULT, cursor or None, backwards=last is not None)

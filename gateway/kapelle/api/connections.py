@@ -32,8 +32,8 @@ ACCEPTED_AT_ONCE: Final = 16  # between two looks at how many there are
 DESCRIPTORS_MAX: Final = 65_536  # to raise the limit further than that brings nothing
 QUIET_S: Final = 10.0
 FULL: Final = (
-    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 61\r\n"
-    b"Retry-After: 1\r\nConnection: close\r\n\r\nExpected fewer connections than this node can have: try again"
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 42\r\n"
+    b"Retry-After: 1\r\nConnection: close\r\n\r\nThis node has too many connections: retry."
 )
 
 _log = logging.getLogger("kapelle.api.connections")

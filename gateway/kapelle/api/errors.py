@@ -20,7 +20,7 @@ class ExposedWithoutTokens(ApiError):
 
     def __init__(self, host: str) -> None:
         super().__init__(
-            f"Expected tokens for an API that is served on {host}, which others may reach, but found none: "
+            f"Expected tokens for an API on {host}, which other machines can reach, but found none: "
             "give --tokens FILE, or serve on 127.0.0.1"
         )
         self.host = host

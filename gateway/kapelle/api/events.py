@@ -170,7 +170,7 @@ class Tails:
         """One of the places that there are, for as long as the block. It is taken before anything is waited for."""
         if self._count >= TAILS_MAX:
             raise Unavailable(
-                f"Expected at most {TAILS_MAX} to tail events here, but there are as many: ask another node"
+                f"Expected at most {TAILS_MAX} tails of events on this node, but all are in use: try another node"
             )
         self._count += 1
         try:

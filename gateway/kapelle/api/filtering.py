@@ -1,4 +1,4 @@
-"""Which instances are asked for, as query parameters say it."""
+"""The query parameters that filter instances."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Final
@@ -10,25 +10,32 @@ from kapelle.schemas.contracts import InstanceStatus
 from kapelle.views.labels import VALUE_CHARS_MAX, initiator_label, param_label, tag_label
 from kapelle.views.queries.browsing import Filters
 
-EACH_MAX: Final = 16  # so many of a kind
+EACH_MAX: Final = 16  # values of one filter
 MS_MAX: Final = 2**63 - 1
 LABEL_CHARS_MAX: Final = 2 * VALUE_CHARS_MAX
 
 Status = Annotated[
-    list[InstanceStatus], Query(max_length=EACH_MAX, description="Only those with this status; again for others.")
+    list[InstanceStatus],
+    Query(max_length=EACH_MAX, description="Only instances with this status. Repeatable: any of them."),
 ]
 Tag = Annotated[
-    list[str], Query(max_length=EACH_MAX, description="Only those with this tag; again for those with all of them.")
+    list[str], Query(max_length=EACH_MAX, description="Only instances with this tag. Repeatable: all of them.")
 ]
 Param = Annotated[
     list[str],
-    Query(max_length=EACH_MAX, description="Only those of which a parameter has this value: `name=value`."),
+    Query(max_length=EACH_MAX, description="Only instances with this parameter value: `name=value`."),
 ]
 Initiator = Annotated[
-    str | None, Query(max_length=64, description="Only those that were started so: `manual`, `signal`, `time`, …")
+    str | None,
+    Query(max_length=64, description="Only instances with this kind of initiator: `manual`, `signal`, `time`, …"),
 ]
-Since = Annotated[str | None, Query(max_length=64, description="Created then or later: ISO 8601 or milliseconds.")]
-Until = Annotated[str | None, Query(max_length=64, description="Created before: ISO 8601 or milliseconds.")]
+Since = Annotated[
+    str | None,
+    Query(max_length=64, description="Only instances created at or after this time (ISO 8601 or milliseconds)."),
+]
+Until = Annotated[
+    str | None, Query(max_length=64, description="Only instances created before this time (ISO 8601 or milliseconds).")
+]
 
 
 def moment_ms(text: str | None, name: str) -> int | None:
@@ -49,7 +56,7 @@ def _within(since: Since = None, until: Until = None) -> tuple[int | None, int |
 
 
 def _labels(tag: Tag = [], param: Param = [], initiator: Initiator = None) -> tuple[str, ...]:  # noqa: B006 - FastAPI's
-    """What there is least of comes first: it is what the others are looked up for."""
+    """The labels to filter by, the most selective first."""
     found = [_param(one) for one in param] + [tag_label(one) for one in tag]
     found += [initiator_label(initiator)] if initiator else []
     long = next((one for one in found if len(one) > LABEL_CHARS_MAX), None)

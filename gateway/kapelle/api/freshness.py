@@ -44,7 +44,7 @@ def _as_json(text: str) -> dict[str, int]:
     try:
         return msgspec.json.decode(text, type=_Offsets)
     except msgspec.MsgspecError as error:
-        raise BadRequest(f"Expected offsets as {WATERMARK} tells them, but {error}") from None
+        raise BadRequest(f"Expected offsets in the form of {WATERMARK}, but {error}") from None
 
 
 def _as_pairs(text: str) -> dict[str, int]:
@@ -71,7 +71,7 @@ async def reached(here: Context, text: str, wait_s: float) -> None:
         errors = [
             f"{s}-{n}: wanted {offset}, but the view is at {now.get((s, n), 0)}" for (s, n), offset in left.items()
         ]
-        raise Unavailable(f"Expected the view to be that far within {wait_s:g} s, but it is not visible yet", errors)
+        raise Unavailable(f"Expected the view to reach the position within {wait_s:g} s, but it has not", errors)
 
 
 async def _refuse_beyond(here: Context, wanted: Mapping[Point, int]) -> None:
@@ -86,7 +86,7 @@ async def _refuse_beyond(here: Context, wanted: Mapping[Point, int]) -> None:
     beyond = [(point, at) for point, at in wanted.items() if at > found.get(point, 0)]
     if beyond:
         told = [f"{s}-{n}: wanted {at}, but the log ends at {found.get((s, n), 0)}" for (s, n), at in beyond]
-        raise BadRequest("Expected places that the log has, but it is not that long", told)
+        raise BadRequest("Expected positions that exist in the log, but they are beyond its end", told)
 
 
 class Marking:

@@ -42,14 +42,14 @@ class Guard:
         """The role of whoever asks. Without tokens this machine may do everything, and nobody else anything."""
         if self._tokens is None:
             if not is_local(headers.get("host"), headers.get("origin")):
-                raise Forbidden("Expected a request of this machine to itself, for there are no tokens")
+                raise Forbidden("Expected a request from this machine, because no tokens are configured")
             return Role.ADMIN
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != SCHEME or not token:
             raise Unauthorised("Expected the header `Authorization: Bearer <token>`, but found none")
         found = self._tokens.role_of(token.strip())
         if found is None:
-            raise Unauthorised("Expected a token that is known here, but found another one")
+            raise Unauthorised("Expected a known token, but found another one")
         return found
 
 

@@ -1,7 +1,7 @@
-"""What a node of the API tells of itself: requests by route and status, how long they took, its view, and queues.
+"""The metrics of an API node: requests by route and status, their duration, the view, and the queues.
 
-How many instances wait and run is counted in the view, not by the engine: an engine that counts would have to be asked
-everywhere, and would count anew after each restart.
+Instances are counted in the view, not in the engine. Counters of the engine would be spread over all members, and
+would begin at zero after each restart.
 """
 
 import sqlite3
@@ -17,16 +17,16 @@ from kapelle.views.queries.browsing import counts
 from kapelle.views.queries.tasks import open_by_type
 from kapelle.views.queries.unreadable import unreadable_count
 
-REQUESTS: Final = total("api_requests", "Requests that were answered, by method, route and status.")
-SECONDS: Final = times("api_request", "How long requests took by route, waiting included.")
-OPEN: Final = now("api_requests_open", "Requests that are being answered.")
+REQUESTS: Final = total("api_requests", "Answered requests, by method, route and status.")
+SECONDS: Final = times("api_request", "Duration of requests by route, waiting included.")
+OPEN: Final = now("api_requests_open", "Requests in progress.")
 VIEW_LAG: Final = now("view_lag_records", "Records of the log that the view has not folded yet.")
-UNREADABLE: Final = now("view_unreadable_records", "Records of the log that the view could not read, and lists.")
-INSTANCES: Final = now("instances", "Instances by status: CREATED are queued, IN_PROGRESS run.")
-TASKS: Final = now("tasks_open", "Tasks by type that nobody has finished yet: those that wait, and those in work.")
+UNREADABLE: Final = now("view_unreadable_records", "Records of the log that the view could not read.")
+INSTANCES: Final = now("instances", "Instances by status. CREATED: queued. IN_PROGRESS: running.")
+TASKS: Final = now("tasks_open", "Unfinished tasks by type, both waiting and running.")
 ALL: Final = (REQUESTS, SECONDS, OPEN, VIEW_LAG, UNREADABLE, INSTANCES, TASKS)
 
-OTHER: Final = "other"  # what is no route, or was refused before one was looked for
+OTHER: Final = "other"  # requests that match no route, or were refused before the route was resolved
 WAITING: Final = ("CREATED", "IN_PROGRESS", "PAUSED")
 
 

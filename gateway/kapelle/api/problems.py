@@ -1,16 +1,17 @@
-"""What is wrong with a request, as RFC 9457 writes it: `application/problem+json`.
+"""The errors of requests, in the form of RFC 9457: `application/problem+json`.
 
     Problem
-    ├── BadRequest 400          it makes no sense: all errors at once
-    ├── Unauthorised 401        no token, or none of ours
-    ├── Forbidden 403           a token whose role may not do it
-    ├── NotFound 404            no such thing
-    ├── NotYet 412              a read that waits for a request which nobody has made, or which is not visible yet
-    ├── TooLarge 413            more than a record can hold
-    ├── Refused 400…422         the engine refused the command, and says why
+    ├── BadRequest 400          the request is not valid; all problems are listed
+    ├── Unauthorised 401        the token is missing or unknown
+    ├── Forbidden 403           the role of the token does not allow this
+    ├── NotFound 404            the resource does not exist
+    ├── NotYet 412              a read waited for a request that was not made, or is not visible yet
+    ├── TooLarge 413            larger than a record may be
+    ├── Unprocessable 422       cannot be executed in the current state
+    ├── Refused 400…422         the engine refused the command, with a reason
     └── Unavailable 503         the log cannot be reached, or the view has stopped
 
-`NotSeen` is no problem: the request is in the log, and the view has not shown yet what came of it.
+`NotSeen` is not a problem: the request is in the log, and its outcome is not visible yet.
 """
 
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ STATUS_OF: Final = {
 
 
 class Problem(Exception):
-    """An answer that is not what was asked for."""
+    """An error that is the answer to a request."""
 
     status = 500
 
@@ -57,55 +58,55 @@ class Problem(Exception):
 
 
 class BadRequest(Problem):
-    """The request makes no sense."""
+    """The request is not valid."""
 
     status = 400
 
 
 class Unauthorised(Problem):
-    """Who asks is not known."""
+    """The token is missing or unknown."""
 
     status = 401
 
 
 class Forbidden(Problem):
-    """Who asks may not."""
+    """The role of the token does not allow this."""
 
     status = 403
 
 
 class NotFound(Problem):
-    """What was asked about is not there."""
+    """The resource does not exist."""
 
     status = 404
 
 
 class NotYet(Problem):
-    """What a read should wait for did not come in time."""
+    """The request that a read waits for is not visible in time."""
 
     status = 412
 
 
 class TooLarge(Problem):
-    """More than can be taken."""
+    """The request is larger than a record may be."""
 
     status = 413
 
 
 class Unprocessable(Problem):
-    """It cannot be done as things are."""
+    """The request cannot be executed in the current state."""
 
     status = 422
 
 
 class Unavailable(Problem):
-    """Not now."""
+    """The node cannot answer now. A retry may succeed."""
 
     status = 503
 
 
 class Refused(Problem):
-    """The engine said no."""
+    """The engine refused the command."""
 
     def __init__(self, body: dict[str, Any], request_id: str) -> None:
         super().__init__(body["message"], body["errors"], request_id=request_id)
@@ -113,7 +114,7 @@ class Refused(Problem):
 
 
 class NotSeen(Exception):
-    """The request is in the log; what came of it, the view does not know yet."""
+    """The request is in the log. Its outcome is not visible yet."""
 
     def __init__(self, request_id: str) -> None:
         super().__init__(request_id)
@@ -121,7 +122,7 @@ class NotSeen(Exception):
 
 
 def problem_response(problem: Problem) -> Response:
-    """The answer that tells a problem."""
+    """The response for a problem."""
     body: dict[str, Any] = {
         "type": "about:blank",
         "title": HTTPStatus(problem.status).phrase,
@@ -143,7 +144,7 @@ def _of_validation(error: RequestValidationError, content_type: str | None) -> P
         return BadRequest(unread)
     errors = [f"{'.'.join(str(part) for part in one['loc'])}: {sentence(one)}" for one in error.errors()]
     count = len(errors)
-    return BadRequest(f"Expected a request as documented, but found {count} problem{'s' * (count != 1)}", errors)
+    return BadRequest(f"Expected a valid request, but found {count} problem{'s' * (count != 1)}", errors)
 
 
 def _of_http(error: HTTPException) -> Problem:
@@ -153,7 +154,7 @@ def _of_http(error: HTTPException) -> Problem:
 
 
 def problem_of(error: Exception, content_type: str | None = None) -> Problem | None:
-    """What an error means for the caller, whose body was said to be that; None if it is a bug of ours."""
+    """The problem that an error is for the caller; None if it is a bug of the server."""
     match error:
         case Problem():
             return error
@@ -183,9 +184,9 @@ HANDLED: Final = (
 
 
 async def handle_problem(request: Request, error: Exception) -> Response:
-    """The answer to a request that went wrong."""
+    """The response to a request that failed."""
     found = problem_of(error, request.headers.get("content-type")) or Problem(
-        "Something is wrong with the server itself: its log tells what"
+        "The server failed unexpectedly. Its log has the details"
     )
     if found.request_id is None:
         found.request_id = getattr(request.state, "request_id", None)

@@ -1,4 +1,4 @@
-"""What workers say of their tasks, and whether the engine took it.
+"""The reports of workers, and whether the engine accepted them.
 
 What is certain without asking is answered at once: an attempt that is over never comes back, and one that another
 worker has stays that worker's. Everything else is put into the log. A heartbeat is not waited for.
@@ -36,12 +36,12 @@ BECOMES: Final = {
 
 
 OTHER_ANSWER: Final = (
-    "Expected the answer that was taken, but this one has other outputs or signals: an attempt is answered once"
+    "Expected the result that was accepted, but this one has other outputs or signals: an attempt has one result"
 )
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What a worker says of one task."""
+    """A report of a worker on one task."""
 
     token: str
     workflow_id: str
@@ -105,7 +105,7 @@ def _certain(said: Said, attempt: AttemptFound | None) -> Heard | None:
     ):
         return Heard(said.token, False, f"Expected the step of the token, which is {attempt.step_id!r}")
     if attempt.worker is not None and attempt.worker != said.worker:
-        return Heard(said.token, False, f"Expected the word of {attempt.worker!r}, which has the task")
+        return Heard(said.token, False, f"Expected a report of {attempt.worker!r}, which has the task")
     if attempt.status in GIVEN_OUT:
         return None
     return _over(said, attempt)

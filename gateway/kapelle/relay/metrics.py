@@ -1,4 +1,4 @@
-"""What relays count, and how counts are exposed and logged. No relay is imported here: some of them need extras."""
+"""The metrics of relays, exposed and logged. No relay is imported here, because some of them need extras."""
 
 import logging
 import time
@@ -12,39 +12,39 @@ from kapelle.topology.exposition import Metric, exposition, total
 LOG_S: Final = 30.0
 
 SOURCES: Final = {
-    "read": total("sources_read", "Records of the topics of sources that were read."),
-    "announced": total("sources_announced", "Signals that were announced for them."),
-    "filtered": total("sources_filtered", "Times that a filter kept a record out."),
-    "set_aside": total("sources_set_aside", "Times that a source could make no signal of a record: dead letters."),
-    "waits": total("sources_waits", "Times that Kafka or a registry had to be waited for."),
-    "reloads": total("sources_reloads", "Times that the file of sources has changed."),
+    "read": total("sources_read", "Records read from the topics of sources."),
+    "announced": total("sources_announced", "Signals announced for records of sources."),
+    "filtered": total("sources_filtered", "Records that a filter excluded, counted for each source."),
+    "set_aside": total("sources_set_aside", "Records that a source could not map to a signal (dead letters)."),
+    "waits": total("sources_waits", "Waits for Kafka or a schema registry."),
+    "reloads": total("sources_reloads", "Reloads of the file of sources."),
 }
 OUTBOX: Final = {
     "published": total("outbox_published", "Rows of the outbox that were published as signals."),
-    "refused": total("outbox_refused", "Rows of the outbox that make no signal."),
-    "waits": total("outbox_waits", "Times that Kafka or the database had to be waited for."),
+    "refused": total("outbox_refused", "Rows of the outbox that are not valid signals."),
+    "waits": total("outbox_waits", "Waits for Kafka or the database."),
 }
 OPENLINEAGE: Final = {
-    "read": total("openlineage_read", "Events of the history that were read."),
-    "emitted": total("openlineage_emitted", "Events of OpenLineage that Kafka has acknowledged."),
-    "unreadable": total("openlineage_unreadable", "Events of the history that could not be read, and were passed by."),
-    "waits": total("openlineage_waits", "Times that Kafka had to be waited for."),
+    "read": total("openlineage_read", "Events read from the history."),
+    "emitted": total("openlineage_emitted", "OpenLineage events that Kafka has acknowledged."),
+    "unreadable": total("openlineage_unreadable", "Events of the history that could not be read and were skipped."),
+    "waits": total("openlineage_waits", "Waits for Kafka."),
 }
 TRACES: Final = {
-    "read": total("traces_read", "Events of the history that were read and told of."),
-    "remembered": total("traces_remembered", "Events that were read again, for what had begun and not ended."),
-    "exported": total("traces_exported", "Spans that the collector has taken."),
-    "unreadable": total("traces_unreadable", "Events of the history that could not be read, and were passed by."),
-    "waits": total("traces_waits", "Times that the collector had to be waited for."),
+    "read": total("traces_read", "Events of the history that were read and exported."),
+    "remembered": total("traces_remembered", "Events that were read again for spans that had not ended."),
+    "exported": total("traces_exported", "Spans that the collector has accepted."),
+    "unreadable": total("traces_unreadable", "Events of the history that could not be read and were skipped."),
+    "waits": total("traces_waits", "Waits for the collector."),
 }
 SINK: Final = "sink"  # each sink counts for itself, under this label
 SINKS: Final = {
-    "read": total("sinks_read", "Records of public topics that were read for a sink."),
-    "delivered": total("sinks_delivered", "Events that the sink has taken."),
-    "filtered": total("sinks_filtered", "Events that the filter kept out."),
-    "failed": total("sinks_failed", "Times that the sink did not take an event, and it was to be offered again."),
-    "set_aside": total("sinks_set_aside", "Events that the sink will never take: dead letters."),
-    "restarts": total("sinks_restarts", "Times that reading for the sink was begun anew after an error."),
+    "read": total("sinks_read", "Records of public topics read for the sink."),
+    "delivered": total("sinks_delivered", "Events that the sink has accepted."),
+    "filtered": total("sinks_filtered", "Events that the filter excluded."),
+    "failed": total("sinks_failed", "Failed deliveries that will be retried."),
+    "set_aside": total("sinks_set_aside", "Events that the sink refused for good. They become dead letters."),
+    "restarts": total("sinks_restarts", "Restarts of the sink after an error."),
 }
 
 

@@ -49,11 +49,11 @@ class AsyncClient:
         self.events = AsyncEvents(self)
 
     async def health(self) -> r.Health:
-        """Whether the server is well."""
+        """The health of the server."""
         return await self.send(calls.health())
 
     async def send(self, call: Call[T]) -> T:
-        """Make a call, again if nobody was there: its key makes sure that it counts once."""
+        """Make a call. It is retried while the server is unreachable; its key makes sure that it counts once."""
         for pause_s in pauses():
             try:
                 response = await self.http.request(**arguments(call, self._seen))
@@ -78,7 +78,7 @@ class AsyncClient:
 
 
 class Resource:
-    """Calls that belong together."""
+    """A group of calls."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
@@ -92,7 +92,7 @@ class Workflows(Resource):
         return await self._client.send(calls.push(definition, is_yaml=is_yaml, key=request_id))
 
     async def validate(self, definition: Definition, *, is_yaml: bool = False) -> r.Valid:
-        """Whether a push would be taken. Raises `Invalid` with all that is wrong if not."""
+        """Check whether a push would be accepted. Raises `Invalid` with all problems otherwise."""
         return await self._client.send(calls.validate(definition, is_yaml=is_yaml))
 
     async def get(self, workflow_id: str, version: str | int = "default") -> r.Version:
@@ -102,21 +102,21 @@ class Workflows(Resource):
     async def versions(
         self, workflow_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> r.Page[r.Version]:
-        """The versions of a workflow, the latest first."""
+        """The versions of a workflow, latest first."""
         return await self._client.send(calls.list_versions(workflow_id, limit, cursor))
 
     async def list(
         self, *, prefix: str = "", limit: int | None = None, cursor: str | None = None
     ) -> r.Page[r.WorkflowEntry]:
-        """All workflows, by id."""
+        """All workflows, ordered by id."""
         return await self._client.send(calls.list_workflows(prefix, limit, cursor))
 
     async def overview(self, workflow_id: str) -> r.Overview:
-        """A workflow on one page: its versions, properties, and how many instances are in which state."""
+        """An overview of a workflow: versions, properties, and the number of instances in each status."""
         return await self._client.send(calls.overview(workflow_id))
 
     async def matrix(self, workflow_id: str, *, limit: int | None = None) -> r.Matrix:
-        """The last instances of a workflow and the state of each of their steps."""
+        """The newest instances of a workflow, with the state of each step."""
         return await self._client.send(calls.matrix(workflow_id, limit))
 
     async def activate(
@@ -126,29 +126,29 @@ class Workflows(Resource):
         return await self._client.send(calls.activate(workflow_id, version, request_id))
 
     async def deactivate(self, workflow_id: str, *, request_id: str | None = None) -> r.Done:
-        """Leave a workflow without an active version."""
+        """Remove the active version of a workflow."""
         return await self._client.send(calls.act_on_workflow(workflow_id, "deactivate", "", request_id))
 
     async def delete(self, workflow_id: str, *, request_id: str | None = None) -> r.Done:
-        """Delete a workflow that has nothing queued or running."""
+        """Delete a workflow that has no queued or running instances."""
         return await self._client.send(calls.delete(workflow_id, request_id))
 
     async def properties(
         self, workflow_id: str, changes: Mapping[str, Any], *, request_id: str | None = None
     ) -> r.Done:
-        """Change properties. What is absent stays."""
+        """Change properties. Properties that are not given stay as they are."""
         return await self._client.send(calls.change_properties(workflow_id, changes, request_id))
 
     async def stop(self, workflow_id: str, *, reason: str = "", request_id: str | None = None) -> r.Done:
-        """Stop every instance that is queued or running."""
+        """Stop all queued and running instances."""
         return await self._client.send(calls.act_on_workflow(workflow_id, "stop", reason, request_id))
 
     async def kill(self, workflow_id: str, *, reason: str = "", request_id: str | None = None) -> r.Done:
-        """The same; they end as failed."""
+        """Kill all queued and running instances. They end as FAILED."""
         return await self._client.send(calls.act_on_workflow(workflow_id, "kill", reason, request_id))
 
     async def unblock(self, workflow_id: str, *, reason: str = "", request_id: str | None = None) -> r.Done:
-        """Go on past all instances that failed."""
+        """Unblock all failed instances, so that the run strategy continues past them."""
         return await self._client.send(calls.act_on_workflow(workflow_id, "unblock", reason, request_id))
 
 
@@ -164,14 +164,14 @@ class Instances(Resource):
         step_run_params: Mapping[str, Params] | None = None,
         **more: Unpack[StartOptions],
     ) -> r.Started:
-        """Start an instance. Parameters are plain values or `Param`; the same request id gives the same instance."""
+        """Start an instance. Parameters are plain values or `Param`. The same request id returns the same instance."""
         call = calls.start(workflow_id, version, run_params=run_params, step_run_params=step_run_params, more=more)
         return await self._client.send(call)
 
     async def get(
         self, workflow_id: str, instance_id: int, *, run_id: int | None = None, aggregated: bool = False
     ) -> r.InstanceRecord:
-        """A run of an instance, the latest if none is named; if asked for, with the steps after all runs."""
+        """A run of an instance, by default the latest; optionally with the state of steps after all runs."""
         return await self._client.send(calls.get_instance(workflow_id, instance_id, run_id, aggregated=aggregated))
 
     async def list(
@@ -182,33 +182,33 @@ class Instances(Resource):
         cursor: str | None = None,
         **filters: Unpack[InstanceFilters],
     ) -> r.Page[r.InstanceRecord]:
-        """The latest runs of instances, of one workflow or of all, the newest first."""
+        """The latest run of each instance, of one workflow or of all, newest first."""
         return await self._client.send(calls.list_instances(workflow_id, filters, limit, cursor))
 
     async def counts(self, workflow_id: str | None = None) -> r.Counts:
-        """How many instances have which status, of one workflow or of all."""
+        """The number of instances in each status, of one workflow or of all."""
         return await self._client.send(calls.count_instances(workflow_id))
 
     async def history(self, workflow_id: str, instance_id: int) -> r.History:
-        """The events of an instance as the log has them, in order, with partition and offset."""
+        """The events of an instance in the order of the log, with partition and offset."""
         return await self._client.send(calls.history(workflow_id, instance_id))
 
     async def runs(self, workflow_id: str, instance_id: int) -> r.Page[r.InstanceRecord]:
-        """The runs of an instance, the latest first."""
+        """The runs of an instance, latest first."""
         return await self._client.send(calls.list_runs(workflow_id, instance_id))
 
     async def timeline(self, workflow_id: str, instance_id: int) -> r.Timeline:
-        """What happened to an instance, in order."""
+        """The timeline of an instance, in order."""
         return await self._client.send(calls.timeline(workflow_id, instance_id))
 
     def watch(
         self, workflow_id: str, instance_id: int, *, timeout_s: float | None = None
     ) -> AsyncIterator[r.TimelineEntry]:
-        """What happens to the latest run, as it happens, until the instance has ended."""
+        """The timeline entries of the latest run as they happen, until the instance has ended."""
         return self._followed((workflow_id, instance_id), Watching(timeout_s))
 
     async def wait(self, workflow_id: str, instance_id: int, *, timeout_s: float | None = None) -> r.InstanceRecord:
-        """The latest run of an instance once it has ended."""
+        """Wait until an instance has ended. Returns its latest run."""
         watching = Watching(timeout_s)
         while not watching.has_ended(record := await self.get(workflow_id, instance_id)):
             await asyncio.sleep(watching.pause_s())
@@ -226,19 +226,19 @@ class Instances(Resource):
     async def stop(
         self, workflow_id: str, instance_id: int, *, reason: str = "", request_id: str | None = None
     ) -> r.Done:
-        """Stop an instance, queued or running."""
+        """Stop a queued or running instance."""
         return await self._act(workflow_id, instance_id, "stop", reason=reason, key=request_id)
 
     async def kill(
         self, workflow_id: str, instance_id: int, *, reason: str = "", request_id: str | None = None
     ) -> r.Done:
-        """The same; it ends as failed."""
+        """Kill a queued or running instance. It ends as FAILED."""
         return await self._act(workflow_id, instance_id, "kill", reason=reason, key=request_id)
 
     async def unblock(
         self, workflow_id: str, instance_id: int, *, reason: str = "", request_id: str | None = None
     ) -> r.Done:
-        """Let those after a failed instance go on."""
+        """Unblock a failed instance, so that the run strategy continues past it."""
         return await self._act(workflow_id, instance_id, "unblock", reason=reason, key=request_id)
 
     async def restart(
@@ -250,7 +250,7 @@ class Instances(Resource):
         run_params: Params | None = None,
         request_id: str | None = None,
     ) -> r.Started:
-        """Run an instance that has ended again: a new run."""
+        """Restart an ended instance in a new run."""
         call = calls.restart(workflow_id, instance_id, policy=policy, run_params=run_params, key=request_id)
         return await self._client.send(call)
 
@@ -262,7 +262,7 @@ class Steps(Resource):
     """Steps of instances."""
 
     async def list(self, workflow_id: str, instance_id: int, *, run_id: int | None = None) -> list[r.StepRecord]:
-        """The latest attempt of each step, in one run or over all."""
+        """The latest attempt of each step, in one run or over all runs."""
         return await self._client.send(calls.list_steps(workflow_id, instance_id, run_id))
 
     async def get(
@@ -274,7 +274,7 @@ class Steps(Resource):
         run_id: int | None = None,
         attempt: int | None = None,
     ) -> r.StepRecord:
-        """An attempt at a step with its timeline: the latest, unless others are named."""
+        """An attempt of a step with its timeline, by default the latest."""
         return await self._client.send(
             calls.get_step(workflow_id, instance_id, step_id, run_id=run_id, attempt=attempt)
         )
@@ -288,7 +288,7 @@ class Steps(Resource):
         params: Params | None = None,
         request_id: str | None = None,
     ) -> r.Done:
-        """Run an ended instance again from this step on, or try a failed step of a running one again."""
+        """Restart an ended instance from this step, or retry a failed step of a running instance."""
         return await self._client.send(
             calls.restart_step(workflow_id, instance_id, step_id, params=params, key=request_id)
         )
@@ -296,25 +296,25 @@ class Steps(Resource):
     async def stop(
         self, workflow_id: str, instance_id: int, step_id: str, *, reason: str = "", request_id: str | None = None
     ) -> r.Done:
-        """Stop a step that is active."""
+        """Stop an active step."""
         return await self._act((workflow_id, instance_id, step_id), "stop", reason, request_id)
 
     async def kill(
         self, workflow_id: str, instance_id: int, step_id: str, *, reason: str = "", request_id: str | None = None
     ) -> r.Done:
-        """The same; it ends as failed."""
+        """Kill an active step. It ends as failed."""
         return await self._act((workflow_id, instance_id, step_id), "kill", reason, request_id)
 
     async def skip(
         self, workflow_id: str, instance_id: int, step_id: str, *, reason: str = "", request_id: str | None = None
     ) -> r.Done:
-        """Go on as if the step were done."""
+        """Skip a step: the run continues as if the step had succeeded."""
         return await self._act((workflow_id, instance_id, step_id), "skip", reason, request_id)
 
     async def bypass(
         self, workflow_id: str, instance_id: int, step_id: str, *, reason: str = "", request_id: str | None = None
     ) -> r.Done:
-        """Let a step that waits for signals go on without them."""
+        """Bypass the signals that a step waits for."""
         return await self._act((workflow_id, instance_id, step_id), "bypass", reason, request_id)
 
     async def _act(self, at: tuple[str, int, str], action: str, reason: str, key: str | None) -> r.Done:

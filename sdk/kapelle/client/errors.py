@@ -1,21 +1,21 @@
-"""What can come of a call instead of an answer, by who must act.
+"""The errors of calls, by who must act.
 
 ApiError
 ├── caller
-│   ├── Invalid              400  the request makes no sense: `errors` are all that is wrong with it
-│   ├── NotFound             404  there is no such thing
-│   ├── Conflict             409  something else is in the way
-│   ├── PreconditionFailed   412  it is not in a state that allows this
-│   ├── TooLarge             413  more than a record can hold
-│   └── Unprocessable        422  it is understood, and not allowed as things are
+│   ├── Invalid              400  the request is not valid: `errors` lists all problems
+│   ├── NotFound             404  the resource does not exist
+│   ├── Conflict             409  the request conflicts with the current state
+│   ├── PreconditionFailed   412  a precondition of the request does not hold
+│   ├── TooLarge             413  the request is larger than a record may be
+│   └── Unprocessable        422  the request cannot be executed in the current state
 ├── operator
-│   ├── BadAddress                the address is none, or what answers there is not Kapelle
-│   ├── Unauthorized         401  no token, or one that is not known
-│   ├── Forbidden            403  the token's role may not do this
+│   ├── BadAddress                the address is not valid, or is not a Kapelle server
+│   ├── Unauthorized         401  the token is missing or unknown
+│   ├── Forbidden            403  the role of the token does not allow this
 │   └── ServerFailed         500  a defect of the server
-└── time
-    ├── Unavailable          503  nobody answers, or the server cannot reach its log
-    └── TimedOut                  no answer, or no effect, in time: it may happen still
+└── nobody: retry later
+    ├── Unavailable          503  the server is unreachable, or cannot reach its log
+    └── TimedOut                  no answer or no effect in time; the effect may still happen
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ import msgspec
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """What the server says is wrong (RFC 9457)."""
+    """An error answer of the server (RFC 9457)."""
 
     title: str = ""
     status: int = 0
@@ -35,7 +35,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class ApiError(Exception):
-    """A call that was not answered as asked for. `problem` is what the server said, if it was the server."""
+    """A failed call. `problem` is the answer of the server, if it answered."""
 
     def __init__(self, message: str, problem: Problem | None = None) -> None:
         super().__init__(message)
@@ -43,61 +43,61 @@ class ApiError(Exception):
 
     @property
     def errors(self) -> Sequence[str]:
-        """All that is wrong, one by one, where there is more than one thing to say."""
+        """All problems, one by one, if there are several."""
         return self.problem.errors
 
     @property
     def request_id(self) -> str | None:
-        """The id of the request: the same call with it changes nothing twice."""
+        """The id of the request. A call with the same id is not executed twice."""
         return self.problem.request_id
 
 
 class Invalid(ApiError):
-    """The request makes no sense."""
+    """The request is not valid."""
 
 
 class NotFound(ApiError):
-    """There is no such thing."""
+    """The resource does not exist."""
 
 
 class Conflict(ApiError):
-    """Something else is in the way."""
+    """The request conflicts with the current state."""
 
 
 class PreconditionFailed(ApiError):
-    """It is not in a state that allows this."""
+    """A precondition of the request does not hold."""
 
 
 class TooLarge(ApiError):
-    """More than can be taken."""
+    """The request is larger than a record may be."""
 
 
 class Unprocessable(ApiError):
-    """It is understood, and not allowed as things are."""
+    """The request cannot be executed in the current state."""
 
 
 class BadAddress(ApiError):
-    """There is no Kapelle at this address, and there never will be."""
+    """The address is not valid, or is not a Kapelle server. A retry does not help."""
 
 
 class Unauthorized(ApiError):
-    """Who asks is not known."""
+    """The token is missing or unknown."""
 
 
 class Forbidden(ApiError):
-    """Who asks may not."""
+    """The role of the token does not allow this."""
 
 
 class ServerFailed(ApiError):
-    """A defect of the server: its log tells more."""
+    """A defect of the server. Its log has the details."""
 
 
 class Unavailable(ApiError):
-    """Not now. Trying again may help."""
+    """The server is unreachable, or cannot reach its log. A retry may succeed."""
 
 
 class TimedOut(ApiError):
-    """Not in time. It may happen still: ask again with the same request id."""
+    """No answer or no effect in time. The effect may still happen: retry with the same request id."""
 
 
 OF_STATUS: Final[dict[int, type[ApiError]]] = {

@@ -22,7 +22,7 @@ PATH: Final = f"{BASE}/events"
 
 
 class TailOptions(TypedDict, total=False):
-    """Which events, and where to begin."""
+    """A filter of events, and the position to begin at."""
 
     types: Iterable[str]
     workflow_ids: Iterable[str]
@@ -33,7 +33,7 @@ class TailOptions(TypedDict, total=False):
 
 
 class Tail:
-    """One tail: what to ask for, how far it is, and what the lines of the answer mean."""
+    """One tail: its request, its position, and the parser of the answer."""
 
     def __init__(self, options: TailOptions) -> None:
         asked: dict[str, Any] = {
@@ -56,7 +56,7 @@ class Tail:
         return {"method": "GET", "url": PATH, "params": self._query, "headers": headers, "timeout": timeout}
 
     def event(self, line: str) -> EventRecord | None:
-        """The event that a line completes."""
+        """The event that a line completes, if any."""
         name, _, value = line.partition(":")
         if name == "id":
             self._id = value.strip()
@@ -70,11 +70,11 @@ class Tail:
         return None
 
     def is_over(self) -> bool:
-        """Whether the end of an answer is that of the tail: else the server has stopped, and will be back."""
+        """Whether the end of an answer is the end of the tail. Otherwise the tail reconnects."""
         return self._ends
 
     def pause_s(self, error: httpx.HTTPError | None, url: str) -> float:
-        """How long to wait before asking again, after the last event that was seen. Too often in vain is an error."""
+        """The delay before the next reconnect. Raises an error after too many failed attempts."""
         self._data = None
         pauses_s = exchange.RETRY_S
         if self._failures >= len(pauses_s):
@@ -85,27 +85,27 @@ class Tail:
 
 
 class Streaming(Protocol):
-    """A client that waits."""
+    """A client that blocks."""
 
     url: str
     http: httpx.Client
 
 
 class AsyncStreaming(Protocol):
-    """A client that lets others run while it waits."""
+    """A client that awaits the answer."""
 
     url: str
     http: httpx.AsyncClient
 
 
 class Events:
-    """What happens, as it happens."""
+    """Events as they happen."""
 
     def __init__(self, client: Streaming) -> None:
         self._client = client
 
     def tail(self, **options: Unpack[TailOptions]) -> Iterator[EventRecord]:
-        """Events as they happen. A server that is away for a moment is asked again: none is missed or comes twice."""
+        """Events as they happen. The tail reconnects after an interruption, without gaps or repetitions."""
         tail = Tail(options)
         while True:
             failed: httpx.HTTPError | None = None
@@ -126,13 +126,13 @@ class Events:
 
 
 class AsyncEvents:
-    """What happens, as it happens."""
+    """Events as they happen."""
 
     def __init__(self, client: AsyncStreaming) -> None:
         self._client = client
 
     async def tail(self, **options: Unpack[TailOptions]) -> AsyncIterator[EventRecord]:
-        """Events as they happen. A server that is away for a moment is asked again: none is missed or comes twice."""
+        """Events as they happen. The tail reconnects after an interruption, without gaps or repetitions."""
         tail = Tail(options)
         while True:
             failed: httpx.HTTPError | None = None

@@ -22,7 +22,7 @@ URL_EXAMPLE: Final = "http://127.0.0.1:8080"
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where the server is, and who asks."""
+    """The address of the server, and the caller."""
 
     url: str
     token: str | None = None
@@ -94,7 +94,7 @@ def pauses() -> Iterator[float | None]:
 
 
 def answer(call: Call[T], response: httpx.Response) -> T:
-    """The answer, or the error that stands in its place."""
+    """The answer of a response, or the error that it means."""
     if not response.is_success:
         raise refusal(response)
     if response.status_code == HTTPStatus.ACCEPTED:
@@ -110,7 +110,7 @@ def answer(call: Call[T], response: httpx.Response) -> T:
 
 
 def refusal(response: httpx.Response) -> ApiError:
-    """What a response without success means."""
+    """The error that an unsuccessful response means."""
     status = response.status_code
     try:
         problem = msgspec.json.decode(response.content, type=Problem)
@@ -125,7 +125,7 @@ def refusal(response: httpx.Response) -> ApiError:
 
 
 def absence(error: httpx.HTTPError, url: str, call: Call[Any]) -> ApiError:
-    """What it means that there was no response."""
+    """The error that a missing response means."""
     problem = Problem(request_id=call.key)
     if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
         return TimedOut(f"Expected {url} to answer in time, but it did not", problem)
@@ -134,5 +134,5 @@ def absence(error: httpx.HTTPError, url: str, call: Call[Any]) -> ApiError:
 
 
 def may_try_again(error: httpx.HTTPError) -> bool:
-    """Whether nobody was there: then the same call can be made again. Its key makes sure that it counts once."""
+    """Whether the server was unreachable, so that the call can be retried. Its key makes sure that it counts once."""
     return isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError | httpx.ConnectTimeout)

@@ -1,4 +1,4 @@
-"""What can be said of a start besides its parameters, and by what instances can be found."""
+"""Options of starts, and filters of instances."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -6,7 +6,7 @@ from typing import Any, TypedDict
 
 
 class StartOptions(TypedDict, total=False):
-    """The same `request_id` twice is the same start. `initiator` says who or what asks; others are kept as given."""
+    """Options of a start. Starts with the same `request_id` are one start. `initiator` is its cause."""
 
     request_id: str
     initiator: dict[str, Any]
@@ -17,7 +17,7 @@ class StartOptions(TypedDict, total=False):
 
 
 class InstanceFilters(TypedDict, total=False):
-    """Which instances: those for which all of this holds."""
+    """Filters of instances. All of them must hold."""
 
     status: str | Iterable[str]  # one of them
     tags: Iterable[str]  # all of them

@@ -42,11 +42,11 @@ ARRAYS: Final[dict[ParamType | None, ParamType]] = {
 
 
 class BadWorkflow(ValueError):
-    """A workflow that could not be pushed, found while it is built."""
+    """A workflow that cannot be pushed. It is raised while the workflow is built."""
 
 
 class Param(msgspec.Struct, frozen=True):
-    """A parameter with all that can be said about it: exactly one of `value` and `expression`."""
+    """A parameter with its attributes. Exactly one of `value` and `expression` is given."""
 
     type: ParamType
     value: Any = None
@@ -65,17 +65,17 @@ Params = Mapping[str, Value]
 
 
 def expression(text: str, param_type: ParamType = "STRING", *, mode: Mode | None = None) -> Param:
-    """A parameter that is computed by an expression in SEL."""
+    """A parameter that a SEL expression computes."""
     return Param(param_type, expression=text, mode=mode)
 
 
 def params_json(params: Params) -> dict[str, Any]:
-    """The definitions of parameters as JSON has them."""
+    """The definitions of parameters as JSON."""
     return {name: param_json(name, value) for name, value in params.items()}
 
 
 def param_json(name: str, value: Value) -> dict[str, Any]:
-    """The definition of one parameter; the type of a plain value is told by the value."""
+    """The definition of one parameter. The type of a plain value is derived from the value."""
     param = value if isinstance(value, Param) else Param(_type_of(name, value), value)
     made: dict[str, Any] = {"type": param.type}
     if param.expression is not None:
@@ -89,7 +89,7 @@ def param_json(name: str, value: Value) -> dict[str, Any]:
 
 
 def _finite(name: str, value: Any) -> Any:
-    """A value, unless it holds a number that JSON cannot: it would be written as null."""
+    """A value. Numbers that JSON cannot represent are refused: they would be written as null."""
     for one in value if isinstance(value, list) else [value]:
         if isinstance(one, float | Decimal) and not math.isfinite(one):
             raise BadWorkflow(f"Expected a finite number for parameter {name!r}, but found {one}")

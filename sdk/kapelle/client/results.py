@@ -1,4 +1,4 @@
-"""What calls give back. Times are milliseconds since 1970, and None where it has not come to that yet."""
+"""The results of calls. Times are milliseconds since 1970; None if it has not happened yet."""
 
 from typing import Any, Final, Generic, TypeVar
 
@@ -11,7 +11,7 @@ Object = dict[str, Any]
 
 
 class PageInfo(msgspec.Struct, frozen=True):
-    """Where a page stands in its list."""
+    """The position of a page in its list."""
 
     start_cursor: str | None = None
     end_cursor: str | None = None
@@ -21,7 +21,7 @@ class PageInfo(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """A part of a list. The next one is asked for with `cursor=page.page_info.end_cursor`."""
+    """A page of a list. Get the next one with `cursor=page.page_info.end_cursor`."""
 
     page_info: PageInfo
     total_count: int | None  # None: there are more than are counted
@@ -29,7 +29,7 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 class WorkflowEntry(msgspec.Struct, frozen=True):
-    """A workflow in the list of all."""
+    """A workflow in a list."""
 
     workflow_id: str
     owner: Any = None
@@ -41,7 +41,7 @@ class WorkflowEntry(msgspec.Struct, frozen=True):
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """A workflow on one page."""
+    """An overview of a workflow."""
 
     workflow_id: str
     active_version_id: int | None = None
@@ -55,7 +55,7 @@ class Overview(msgspec.Struct, frozen=True):
 
 
 class VersionMetadata(msgspec.Struct, frozen=True):
-    """Where a version comes from."""
+    """The metadata of a version."""
 
     workflow_id: str
     workflow_version_id: int
@@ -78,7 +78,7 @@ class Version(msgspec.Struct, frozen=True):
 
 
 class Pushed(Version, frozen=True, kw_only=True):
-    """What came of a push. DUPLICATED: the same request was made before."""
+    """The outcome of a push. DUPLICATED: the same request was made before."""
 
     workflow_id: str
     workflow_version_id: int
@@ -87,7 +87,7 @@ class Pushed(Version, frozen=True, kw_only=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """What came of a change. UNCHANGED: there was nothing to do, and `message` says why."""
+    """The outcome of a change. UNCHANGED: there was nothing to do; `message` has the reason."""
 
     request_id: str
     workflow_id: str
@@ -102,7 +102,7 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class Started(msgspec.Struct, frozen=True):
-    """What came of a start, or of a restart. DUPLICATED: the same request was made before."""
+    """The outcome of a start or restart. DUPLICATED: the same request was made before."""
 
     request_id: str
     workflow_id: str
@@ -115,7 +115,7 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class RunConfig(msgspec.Struct, frozen=True):
-    """How a run came about."""
+    """The cause of a run."""
 
     policy: str = ""
     restart_config: Object | None = None
@@ -123,7 +123,7 @@ class RunConfig(msgspec.Struct, frozen=True):
 
 
 class StepView(msgspec.Struct, frozen=True):
-    """A step as all runs have left it. Without a run, none has told of it."""
+    """The state of a step after all runs. Without a run, no run has created it."""
 
     status: str
     workflow_run_id: int | None = None
@@ -193,7 +193,7 @@ class InstanceRecord(msgspec.Struct, frozen=True):
 
 
 class TimelineEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that happened. `type` is STATUS, ACTION or LOG."""
+    """An entry of a timeline. `type` is STATUS, ACTION or LOG."""
 
     timestamp: int
     type: str
@@ -211,7 +211,7 @@ class TimelineEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Timeline(msgspec.Struct, frozen=True):
-    """What happened to an instance, in order."""
+    """The timeline of an instance, in order."""
 
     workflow_id: str
     workflow_instance_id: int
@@ -219,7 +219,7 @@ class Timeline(msgspec.Struct, frozen=True):
 
 
 class StepRecord(msgspec.Struct, frozen=True):
-    """An attempt at a step."""
+    """An attempt of a step."""
 
     step_id: str
     step_attempt_id: int
@@ -245,7 +245,7 @@ class StepRecord(msgspec.Struct, frozen=True):
 
 
 class EventRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An event and where it stands in the log. `event` are its own fields; `id` says where to go on after it."""
+    """An event with its position in the log. `event` has its fields; a tail continues after `id`."""
 
     type: str
     time: int
@@ -260,7 +260,7 @@ class EventRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """The events of an instance, in order. `is_cut`: there are older ones."""
+    """The events of an instance, in order. `is_cut`: there are older events."""
 
     workflow_id: str
     workflow_instance_id: int
@@ -269,14 +269,14 @@ class History(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """How many instances have which status."""
+    """The number of instances in each status."""
 
     total_count: int
     counts: dict[str, int]
 
 
 class Health(msgspec.Struct, frozen=True):
-    """Whether a server is well."""
+    """The health of a server."""
 
     status: str
     version: str

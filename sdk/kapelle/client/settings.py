@@ -1,4 +1,4 @@
-"""How a workflow and its steps run: run strategies, retries and signals, by their names."""
+"""Settings of workflows and steps: run strategies, retries and signals."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ KINDS: Final = ("error", "platform", "timeout")
 
 
 class RunStrategy(msgspec.Struct, frozen=True):
-    """What becomes of an instance while others run."""
+    """The rule for instances of a workflow that run at the same time."""
 
     rule: Rule
     workflow_concurrency: int | None = None
 
     def __call__(self, workflow_concurrency: int) -> RunStrategy:
-        """The strategy with a number of instances: `PARALLEL(3)`."""
+        """The strategy with a maximum number of instances: `PARALLEL(3)`."""
         if self.rule != "PARALLEL":
             raise BadWorkflow(f"Expected a number of instances for PARALLEL only, but found it for {self.rule}")
         return RunStrategy(self.rule, workflow_concurrency)
@@ -46,7 +46,7 @@ SERIAL_LATEST_ONLY: Final = RunStrategy("SERIAL_LATEST_ONLY")
 
 
 class Delay(msgspec.Struct, frozen=True):
-    """How long to wait before a retry: always the same, or growing by an exponent up to a limit."""
+    """The delay before a retry: fixed, or growing by an exponent up to a limit."""
 
     seconds: Written
     exponent: Written | None = None
@@ -54,12 +54,12 @@ class Delay(msgspec.Struct, frozen=True):
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it does not grow."""
+        """Whether the delay is fixed."""
         return self.exponent is None and self.limit is None
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """How often a step is tried again after an error, a failure of the platform or a time-out, and how soon."""
+    """The retry policy of a step: retries after errors, platform failures and time-outs, and their delays."""
 
     errors: Written | None = None
     platform: Written | None = None
@@ -102,7 +102,7 @@ Matches = Mapping[str, str | int | Match]
 
 
 class On(msgspec.Struct, frozen=True):
-    """One signal of a trigger: which of its name, and by which of its parameters it is joined with the others."""
+    """One signal of a trigger: its name, its conditions, and its join keys."""
 
     signal: str
     match: Matches = {}

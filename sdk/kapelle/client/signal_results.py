@@ -1,4 +1,4 @@
-"""What calls about signals and triggers give back. Times are milliseconds since 1970."""
+"""The results of calls about signals and triggers. Times are milliseconds since 1970."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from kapelle.client.results import Object
 
 
 class Announced(msgspec.Struct, frozen=True):
-    """What came of an announcement: ACCEPTED, DUPLICATED (of which), or TOO_LATE."""
+    """The outcome of an announcement: ACCEPTED, DUPLICATED (with the first signal), or TOO_LATE."""
 
     name: str
     signal_id: str
@@ -21,7 +21,7 @@ class Announced(msgspec.Struct, frozen=True):
 
 
 class SignalName(msgspec.Struct, frozen=True):
-    """A name of signals in the list of all."""
+    """A signal name in a list."""
 
     name: str
     signals: int
@@ -46,7 +46,7 @@ class SignalRecord(msgspec.Struct, frozen=True):
 
 
 class RefusedSignal(msgspec.Struct, frozen=True):
-    """An announcement that came to nothing."""
+    """A duplicate or late announcement."""
 
     signal_id: str
     status: str
@@ -58,14 +58,14 @@ class RefusedSignal(msgspec.Struct, frozen=True):
 
 
 class Repetitions(msgspec.Struct, frozen=True):
-    """How often a signal was announced again, and the latest of it."""
+    """The duplicates of a signal: their number, and the latest."""
 
     count: int = 0
     latest: list[RefusedSignal] = []
 
 
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a trigger or a step made of a signal, and why. `type` is TRIGGER or STEP."""
+    """The verdict of a trigger or a step on a signal, with the reason. `type` is TRIGGER or STEP."""
 
     type: str
     workflow_id: str
@@ -87,7 +87,7 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Explanation(SignalRecord, frozen=True, kw_only=True):
-    """A signal with the verdict of everyone who wanted to hear of its name when it came."""
+    """A signal with the verdict of each trigger and step that was subscribed when it arrived."""
 
     status: str
     verdicts: list[Verdict]
@@ -96,7 +96,7 @@ class Explanation(SignalRecord, frozen=True, kw_only=True):
 
 
 class LineageNode(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A signal or an instance. `distance` is negative on the way back; where `is_cut`, there is more."""
+    """A signal or an instance. `distance` is negative for causes. `is_cut`: there are more edges."""
 
     id: str
     type: str
@@ -123,7 +123,7 @@ class LineageEdge(msgspec.Struct, frozen=True, omit_defaults=True, rename={"sour
 
 
 class Lineage(msgspec.Struct, frozen=True):
-    """Where something came from, and what came of it."""
+    """The causes and effects of a signal or an instance."""
 
     root: str
     direction: str
@@ -134,7 +134,7 @@ class Lineage(msgspec.Struct, frozen=True):
 
 
 class TriggerList(msgspec.Struct, frozen=True):
-    """The signal triggers of a workflow: what they want, and what waits for which partner."""
+    """The signal triggers of a workflow, with the signals that wait for others to join."""
 
     workflow_id: str
     triggers: list[Object]

@@ -65,19 +65,19 @@ def _explain_triggers(workflow_id: str) -> Call[r.TriggerExplanation]:
 
 
 class Sender(Protocol):
-    """A client that waits for the answer."""
+    """A client that blocks until the answer."""
 
     def send(self, call: Call[T]) -> T: ...
 
 
 class AsyncSender(Protocol):
-    """A client that lets others run while it waits."""
+    """A client that awaits the answer."""
 
     async def send(self, call: Call[T]) -> T: ...
 
 
 class Signals:
-    """Signals: announcing them, and what came of them."""
+    """Announcing signals, and reading their effects."""
 
     def __init__(self, client: Sender) -> None:
         self._client = client
@@ -91,17 +91,17 @@ class Signals:
         happened_at_ms: int | None = None,
         payload: Mapping[str, Any] | None = None,
     ) -> r.Announced:
-        """Say that something has happened. Without an id, the same name and parameters are the same signal."""
+        """Announce a signal. Without an id, announcements with the same name and parameters are the same signal."""
         return self._client.send(
             _announce(name, params, signal_id=signal_id, happened_at_ms=happened_at_ms, payload=payload)
         )
 
     def names(self, *, prefix: str = "", limit: int | None = None, cursor: str | None = None) -> Page[r.SignalName]:
-        """All names, with what there is of each."""
+        """All signal names, with the number of signals and subscriptions of each."""
         return self._client.send(_names(prefix, limit, cursor))
 
     def list(self, name: str, *, limit: int | None = None, cursor: str | None = None) -> Page[r.SignalRecord]:
-        """The signals of a name, the latest first."""
+        """The signals of a name, latest first."""
         return self._client.send(_of_name(name, limit, cursor))
 
     def get(self, name: str, sequence: Sequence = "latest") -> r.SignalRecord:
@@ -110,14 +110,14 @@ class Signals:
         return found
 
     def explain(self, name: str, sequence: Sequence = "latest") -> r.Explanation:
-        """The verdict of each trigger and step, and why."""
+        """The verdict of each trigger and step, with the reason."""
         found: r.Explanation = self._client.send(_one(r.Explanation, name, sequence, "explain"))
         return found
 
     def lineage(
         self, name: str, sequence: Sequence = "latest", *, direction: Direction = "both", depth: int = 20
     ) -> r.Lineage:
-        """Where it came from, and what came of it."""
+        """The causes and effects of a signal."""
         call = _one(r.Lineage, name, sequence, "lineage", direction=direction, depth=depth)
         found: r.Lineage = self._client.send(call)
         return found
@@ -125,13 +125,13 @@ class Signals:
     def instance_lineage(
         self, workflow_id: str, instance_id: int, *, direction: Direction = "both", depth: int = 20
     ) -> r.Lineage:
-        """The same of an instance."""
+        """The causes and effects of an instance."""
         return self._client.send(_instance_lineage(workflow_id, instance_id, direction, depth))
 
     def refused(
         self, name: str, *, signal_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> Page[r.RefusedSignal]:
-        """r.Repetitions and what came too late, the latest first."""
+        """Duplicate and late announcements, latest first."""
         return self._client.send(_refused(name, signal_id, limit, cursor))
 
 
@@ -142,11 +142,11 @@ class Triggers:
         self._client = client
 
     def list(self, workflow_id: str, *, with_disarmed: bool = False) -> r.TriggerList:
-        """Those that are armed, and which signals wait for which partners."""
+        """The armed triggers, with the signals that wait for others to join."""
         return self._client.send(_triggers(workflow_id, with_disarmed=with_disarmed))
 
     def explain(self, workflow_id: str) -> r.TriggerExplanation:
-        """Why a workflow did not start: what was seen, and what is missing."""
+        """Why a workflow did not start: the latest signals, and what is missing."""
         return self._client.send(_explain_triggers(workflow_id))
 
 
@@ -165,7 +165,7 @@ class AsyncSignals:
         happened_at_ms: int | None = None,
         payload: Mapping[str, Any] | None = None,
     ) -> r.Announced:
-        """Say that something has happened. Without an id, the same name and parameters are the same signal."""
+        """Announce a signal. Without an id, announcements with the same name and parameters are the same signal."""
         return await self._client.send(
             _announce(name, params, signal_id=signal_id, happened_at_ms=happened_at_ms, payload=payload)
         )
@@ -173,11 +173,11 @@ class AsyncSignals:
     async def names(
         self, *, prefix: str = "", limit: int | None = None, cursor: str | None = None
     ) -> Page[r.SignalName]:
-        """All names, with what there is of each."""
+        """All signal names, with the number of signals and subscriptions of each."""
         return await self._client.send(_names(prefix, limit, cursor))
 
     async def list(self, name: str, *, limit: int | None = None, cursor: str | None = None) -> Page[r.SignalRecord]:
-        """The signals of a name, the latest first."""
+        """The signals of a name, latest first."""
         return await self._client.send(_of_name(name, limit, cursor))
 
     async def get(self, name: str, sequence: Sequence = "latest") -> r.SignalRecord:
@@ -186,14 +186,14 @@ class AsyncSignals:
         return found
 
     async def explain(self, name: str, sequence: Sequence = "latest") -> r.Explanation:
-        """The verdict of each trigger and step, and why."""
+        """The verdict of each trigger and step, with the reason."""
         found: r.Explanation = await self._client.send(_one(r.Explanation, name, sequence, "explain"))
         return found
 
     async def lineage(
         self, name: str, sequence: Sequence = "latest", *, direction: Direction = "both", depth: int = 20
     ) -> r.Lineage:
-        """Where it came from, and what came of it."""
+        """The causes and effects of a signal."""
         call = _one(r.Lineage, name, sequence, "lineage", direction=direction, depth=depth)
         found: r.Lineage = await self._client.send(call)
         return found
@@ -201,13 +201,13 @@ class AsyncSignals:
     async def instance_lineage(
         self, workflow_id: str, instance_id: int, *, direction: Direction = "both", depth: int = 20
     ) -> r.Lineage:
-        """The same of an instance."""
+        """The causes and effects of an instance."""
         return await self._client.send(_instance_lineage(workflow_id, instance_id, direction, depth))
 
     async def refused(
         self, name: str, *, signal_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> Page[r.RefusedSignal]:
-        """r.Repetitions and what came too late, the latest first."""
+        """Duplicate and late announcements, latest first."""
         return await self._client.send(_refused(name, signal_id, limit, cursor))
 
 
@@ -218,9 +218,9 @@ class AsyncTriggers:
         self._client = client
 
     async def list(self, workflow_id: str, *, with_disarmed: bool = False) -> r.TriggerList:
-        """Those that are armed, and which signals wait for which partners."""
+        """The armed triggers, with the signals that wait for others to join."""
         return await self._client.send(_triggers(workflow_id, with_disarmed=with_disarmed))
 
     async def explain(self, workflow_id: str) -> r.TriggerExplanation:
-        """Why a workflow did not start: what was seen, and what is missing."""
+        """Why a workflow did not start: the latest signals, and what is missing."""
         return await self._client.send(_explain_triggers(workflow_id))

@@ -28,7 +28,7 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 class StepOptions(TypedDict, total=False):
-    """What can be said about steps of every kind."""
+    """Options of steps of every kind."""
 
     name: str
     description: str
@@ -41,14 +41,14 @@ class StepOptions(TypedDict, total=False):
 
 
 class TriggerOptions(TypedDict, total=False):
-    """What may be said of a trigger besides."""
+    """Options of a trigger."""
 
     since: int | str  # "latest", "earliest", a time, or milliseconds since 1970: from when on signals count
     expiry: Written  # for how long a signal waits for its partners
 
 
 class WorkflowOptions(TypedDict, total=False):
-    """What can be said about a workflow."""
+    """Options of a workflow."""
 
     name: str
     description: str
@@ -71,7 +71,7 @@ class Step:
         self._successors: dict[str, str] = {}
 
     def __rshift__(self, following: F) -> F:
-        """`a >> b`: b follows a. Gives b, so that chains can be written; `a >> [b, c]` is a fan."""
+        """`a >> b`: b follows a. Returns b, so that chains can be written. `a >> [b, c]` is a fan-out."""
         for step in following if isinstance(following, list) else [following]:
             self.when(ALWAYS, step)
         return following
@@ -83,7 +83,7 @@ class Step:
         return self
 
     def when(self, condition: str, following: Step) -> Step:
-        """Let a step follow if an expression is true. Gives the step that follows."""
+        """Add a successor that follows if an expression is true. Returns the successor."""
         if following.block is not self.block:
             raise BadWorkflow(f"Expected {following.id!r} in the same workflow or loop as {self.id!r}, but it is not")
         if following.id in self._successors:
@@ -92,7 +92,7 @@ class Step:
         return following
 
     def otherwise(self, following: Step) -> Step:
-        """Let a step follow if none of the conditions given so far is true."""
+        """Add a successor that follows if none of the conditions so far is true."""
         conditions = [f"({condition})" for condition in self._successors.values() if condition != ALWAYS]
         if not conditions:
             raise BadWorkflow(f"Expected a condition of {self.id!r} before otherwise, but found none")
@@ -105,7 +105,7 @@ class Step:
 
 
 class Block:
-    """Steps that belong together: a workflow, or the inside of a loop."""
+    """A block of steps: those of a workflow, or those inside a loop."""
 
     def __init__(self, ids: set[str]) -> None:
         self.steps: list[Step] = []
@@ -120,7 +120,7 @@ class Block:
         idempotent: bool = True,
         **options: Unpack[StepOptions],
     ) -> Step:
-        """A step of a type: one that the engine knows, such as NoOp or Sleep, or one of your workers."""
+        """Add a step. The type is built in, such as NoOp or Sleep, or served by your workers."""
         own: dict[str, Any] = {"type": step_type}
         if retry is not None:
             own["retry_policy"] = retry.as_json()
@@ -152,7 +152,7 @@ class Block:
         return self._loop("foreach", step_id, own, _looping(over, options))
 
     def repeat_while(self, step_id: str, condition: str, *, values: Params, **options: Unpack[StepOptions]) -> Loop:
-        """A loop as long as a condition holds, which its steps change by parameters of the names in `values`."""
+        """A loop while a condition holds. Its steps change the condition through the parameters named in `values`."""
         return self._loop("while", step_id, {"condition": condition}, _looping(values, options))
 
     def _loop(self, kind: str, step_id: str, own: dict[str, Any], options: StepOptions) -> Loop:
@@ -178,7 +178,7 @@ class Block:
 
 
 class Loop(Step, Block):
-    """A step with steps inside: they are made with the loop's own `step`, `foreach` and so on."""
+    """A step with inner steps, which are added with its own methods `step`, `foreach` and so on."""
 
     def __init__(self, block: Block, kind: str, body: dict[str, Any], ids: set[str]) -> None:
         Step.__init__(self, block, kind, body)
@@ -214,7 +214,7 @@ class Workflow(Block):
         self._signal_triggers: list[dict[str, Any]] = []
 
     def at(self, cron: str, *, timezone: str = "UTC", fuzzy_max_delay: Written | None = None) -> Workflow:
-        """Start at the times of a cron text, or of `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`."""
+        """Add a time trigger: a cron expression, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`."""
         is_named = cron.startswith("@")
         trigger: dict[str, Any] = (
             {"type": "PREDEFINED", "expression": cron} if is_named else {"type": "CRON", "cron": cron}
@@ -234,7 +234,7 @@ class Workflow(Block):
         dedup: str | None = None,
         **options: Unpack[TriggerOptions],
     ) -> Workflow:
-        """Start when a signal has come; with several, when one of each has come that can be joined."""
+        """Add a signal trigger. With several signals, one of each name must arrive and match by its join keys."""
         each = [On(signal) if isinstance(signal, str) else signal for signal in signals]
         trigger: dict[str, Any] = {"definitions": {one.signal: one.as_json() for one in each}}
         if params:

@@ -10,11 +10,11 @@ FaustError
 
 
 class FaustError(Exception):
-    """Anything wrong with how Faust and Kapelle are put together."""
+    """An error in the combination of Faust and Kapelle."""
 
 
 class BadSignal(FaustError):
-    """The signal would only become a dead letter: it is refused before it is sent."""
+    """The signal is not valid, and would become a dead letter. It is not sent."""
 
 
 class FaustMissing(FaustError):
@@ -25,10 +25,10 @@ class FaustMissing(FaustError):
 
 
 class FaustUnfit(FaustError):
-    """Faust would read records of transactions that were aborted, which never happened."""
+    """This version of Faust would read records of aborted transactions."""
 
     def __init__(self, expected: str, found: str) -> None:
         super().__init__(
-            f"Expected {expected}, but found {found}: with it Faust would read what was never committed. "
-            "Install the versions that Kapelle names: pip install 'kapelle[faust]'"
+            f"Expected {expected}, but found {found}: Faust would read uncommitted records. "
+            "Install the supported versions: pip install 'kapelle[faust]'"
         )

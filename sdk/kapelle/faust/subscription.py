@@ -37,7 +37,7 @@ TOPICS: Final = {
 
 
 class Kapelle:
-    """The public topics of one deployment. `registry` is for one that publishes by the ids of a schema registry."""
+    """The public topics of one deployment. `registry` is the schema registry of its public topics, if any."""
 
     def __init__(self, app: "AppT", *, prefix: str = "kapelle", registry: str | None = None) -> None:
         self._app = app
@@ -94,7 +94,7 @@ class Kapelle:
         payload: Mapping[str, object] | None = None,
         happened_at_ms: int | None = None,
     ) -> None:
-        """Announce a signal, and wait until the broker has it. Without an id, its name and parameters are its id."""
+        """Announce a signal, and wait for the broker. Without an id, the id is derived from its name and parameters."""
         said = signal(name, params or {}, id=id, payload=payload or {}, happened_at_ms=happened_at_ms)
         acknowledged = await self.signals.send(key=name, value=said)
         await acknowledged

@@ -23,13 +23,13 @@ DAY_MS: Final = 86_400_000
 
 
 def assert_run(run: RunHandle, status: str) -> None:
-    """The instance has this status."""
+    """Assert that the instance has this status."""
     if run.status != status:
         _fail(run, f"Expected {_name(run)} to be {status}, but it is {run.status}")
 
 
 def assert_step(run: RunHandle, step_id: str, status: str, *, attempts: int | None = None) -> None:
-    """A step has this status, and has been tried so often."""
+    """Assert that a step has this status, and optionally this number of attempts."""
     row = run.step_rows().get(step_id)
     what = f"step {step_id!r} of {_name(run)}"
     if row is None:
@@ -43,14 +43,14 @@ def assert_step(run: RunHandle, step_id: str, status: str, *, attempts: int | No
 
 
 def assert_not_run(run: RunHandle, step_id: str) -> None:
-    """The run went past this step, or never came to it."""
+    """Assert that the run did not execute this step."""
     status = run.steps.get(step_id, StepStatus.UNSATISFIED)
     if status is not StepStatus.UNSATISFIED:
         _fail(run, f"Expected step {step_id!r} of {_name(run)} not to run, but it is {status}")
 
 
 def assert_event(run: RunHandle, kind: str, **fields: Any) -> Any:
-    """The history of the instance has an event of this kind with these fields. Gives the first."""
+    """Assert that the history of the instance has an event of this kind with these fields. Returns the first."""
     of_kind = [event for event in run.events() if type(event).__name__ == kind]
     for event in of_kind:
         if all(getattr(event, name, None) == value for name, value in fields.items()):

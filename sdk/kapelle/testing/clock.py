@@ -24,22 +24,22 @@ class VirtualClock:
         return self.now_ms
 
     def advance(self, ms: int) -> None:
-        """Let so much time go by."""
+        """Advance the clock."""
         if ms < 0:
             raise ValueError(f"Expected time to go forward, but was told to advance by {ms} ms")
         self.now_ms += ms
         self._passed_ms += ms
 
     def steady_ms(self) -> int:
-        """How much time has gone by, whatever the clock was set to."""
+        """The elapsed time, independent of jumps of the clock."""
         return self._passed_ms
 
     def jump(self, ms: int) -> None:
-        """Set the clock ahead, or back, without any time going by."""
+        """Set the clock ahead or back, without elapsed time."""
         self.now_ms += ms
 
     def advance_to(self, at_ms: int) -> None:
-        """Let time go by until then, unless it is later already."""
+        """Advance the clock to a time, unless it is later already."""
         self.advance(max(at_ms - self.now_ms, 0))
 
 
@@ -56,7 +56,7 @@ def skip_to_next_timer(runtime: EmbeddedRuntime, clock: VirtualClock) -> bool:
 
 
 def run_for(runtime: EmbeddedRuntime, clock: VirtualClock, ms: int) -> None:
-    """Let so much time go by, stopping at every timer on the way, as real time would."""
+    """Advance the clock, and stop at every timer on the way, as real time would."""
     left_ms = ms
     runtime.step_until_idle()
     while (wait_ms := runtime.next_due_in_ms()) is not None and wait_ms <= left_ms:

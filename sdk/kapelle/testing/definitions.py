@@ -1,4 +1,4 @@
-"""Definitions in any of the forms that a test may have them in."""
+"""Definitions in the forms that tests may use."""
 
 import json
 from collections.abc import Mapping

@@ -55,7 +55,7 @@ VERDICTS: Final[dict[type[Any], str]] = {
 
 
 class Engine:
-    """The product's processors, with what goes in and what comes out."""
+    """The product's processors in memory."""
 
     def __init__(self, *, partitions: int = 1, same_cycle: bool = True) -> None:
         self.clock = VirtualClock()
@@ -72,7 +72,7 @@ class Engine:
     # What goes in -----------------------------------------------------------------------------------------------------
 
     def send(self, stream: Stream, key: str, command: Any) -> None:
-        """Hand a command to the engine, and let it do all that can be done without time going by."""
+        """Send a command to the engine, and process everything that is possible without advancing the clock."""
         self.runtime.publish(stream, key, command)
         self.runtime.step_until_idle()
 
@@ -81,7 +81,7 @@ class Engine:
         return f"request-{next(self._numbers)}"
 
     def push(self, request: Definition, *, request_id: str | None = None) -> str:
-        """Push a version of a workflow, and give the workflow's id. Raises `Refused` with all that is wrong with it."""
+        """Push a version of a workflow. Returns the id of the workflow. Raises `Refused` with all problems."""
         text, name = definition_text(request), request_id or self.request_id()
         workflow_id = str(json.loads(text)["workflow"]["id"])
         self.send(WORKFLOW_COMMANDS, workflow_id, c.PushVersion(name, AUTHOR, text))
@@ -113,7 +113,7 @@ class Engine:
         payload: Mapping[str, Any] | None = None,
         happened_at_ms: int | None = None,
     ) -> str:
-        """Announce a signal as somebody outside would. Gives its verdict: ACCEPTED, DUPLICATED or TOO_LATE."""
+        """Announce a signal from outside. Returns its verdict: ACCEPTED, DUPLICATED or TOO_LATE."""
         texts = [json.dumps(said) for said in (params or {}, payload or {}, {"request_id": self.request_id()})]
         said = c.AnnounceSignal(name, signal_id, texts[0], texts[1], happened_at_ms, texts[2])
         try:
@@ -125,17 +125,17 @@ class Engine:
         return VERDICTS[type(told[-1])]
 
     def advance(self, ms: int) -> None:
-        """Let time go by. Every timer on the way fires when it is due."""
+        """Advance the clock. Every timer on the way fires when it is due."""
         run_for(self.runtime, self.clock, ms)
 
     def run_worker(self, worker: Worker, *, name: str = "worker-1") -> int:
-        """Run real step functions on all tasks that they serve, until none is left. Returns how many there were."""
+        """Run step functions on all their tasks, until none is left. Returns the number of tasks."""
         return run_worker(self, worker, name=name)
 
     # What comes out ---------------------------------------------------------------------------------------------------
 
     def events(self, stream: Stream, key: str | None = None) -> list[Any]:
-        """What stands on a stream, of one key or of all."""
+        """The records of a stream, of one key or of all."""
         partitions = self.topology.partitions(stream)
         wanted = range(partitions) if key is None else [partition_of(key, partitions)]
         return [value for number in wanted for found, value in self.history(stream, number) if key in (None, found)]
@@ -149,7 +149,7 @@ class Engine:
             at = records[-1].offset + 1
 
     def runs(self, workflow_id: str) -> list[RunHandle]:
-        """All instances of a workflow, the oldest first: those that signals have started among them."""
+        """All instances of a workflow, oldest first, including those that signals have started."""
         created = [one for one in self.events(WORKFLOW_EVENTS, workflow_id) if isinstance(one, c.InstanceCreated)]
         return [RunHandle(self, workflow_id, number) for number in dict.fromkeys(one.instance_id for one in created)]
 
@@ -159,7 +159,7 @@ class Engine:
         return [event for event in found if isinstance(event, c.CommandRefused)]
 
     def tasks(self, run: RunHandle | None = None) -> list[TaskHandle]:
-        """All tasks that were ever given out, of one run or of all."""
+        """All tasks so far, of one run or of all."""
         found = [TaskHandle(self, task) for task in self.events(TASKS)]
         return [one for one in found if run is None or one.key == run.key]
 
@@ -171,7 +171,7 @@ class Engine:
         raise AssertionError(f"Expected a task of step {step_id!r} of {run.key}, but none was given out")
 
     def cancelled(self) -> list[c.CancelTask]:
-        """What workers were told to stop."""
+        """The tasks that were cancelled."""
         return self.events(CANCELLATIONS)
 
     def state(self, processor: str, key: str) -> Any:
@@ -189,7 +189,7 @@ class Refused(AssertionError):
 
 
 class RunHandle:
-    """An instance: what it is now, and what can be done to it."""
+    """An instance of a workflow: its state, and the actions on it."""
 
     def __init__(self, engine: Engine, workflow_id: str, instance_id: int) -> None:
         self.engine = engine
@@ -205,7 +205,7 @@ class RunHandle:
 
     @property
     def status(self) -> InstanceStatus:
-        """The state of the instance, as its workflow sees it."""
+        """The status of the instance."""
         found = self.engine.state("workflows", self.workflow_id).instances.get((self.workflow_id, self.instance_id))
         status: InstanceStatus = found.status
         return status
@@ -221,7 +221,7 @@ class RunHandle:
         return {step_id: row for (_, step_id), row in rows}
 
     def params(self, step_id: str) -> dict[str, Any]:
-        """The parameters that a complete step ended with."""
+        """The parameters of a completed step."""
         row = self.engine.state("runs", self.key).outputs.get((self.key, step_id))
         found: dict[str, Any] = json.loads(row.text) if row else {}
         return found
@@ -231,11 +231,11 @@ class RunHandle:
         return self.engine.events(RUN_EVENTS, self.key)
 
     def changes(self, step_id: str) -> list[c.StepChanged]:
-        """What happened to a step."""
+        """The events of a step."""
         return [one for one in self.events() if isinstance(one, c.StepChanged) and one.step_id == step_id]
 
     def timeline(self) -> list[Entry]:
-        """What happened to the instance and its steps, in order."""
+        """The timeline of the instance and its steps, in order."""
         found = self.engine.events(WORKFLOW_EVENTS, self.workflow_id)
         return timeline([*[one for one in found if getattr(one, "instance_id", 0) == self.instance_id], *self.events()])
 
@@ -246,7 +246,7 @@ class RunHandle:
         self.engine.send(WORKFLOW_COMMANDS, self.workflow_id, command)
 
     def act(self, step_id: str, action: Action | str, reason: str = "") -> None:
-        """STOP, KILL or SKIP a step, or let it go on without its signals: BYPASS."""
+        """STOP, KILL or SKIP a step, or BYPASS the signals that it waits for."""
         command = c.ActOnStep(self.engine.request_id(), AUTHOR, step_id, Action(action), reason)
         self.engine.send(RUN_COMMANDS, self.key, command)
 
@@ -258,7 +258,7 @@ class RunHandle:
         run_params: Mapping[str, Any] | None = None,
         step_run_params: Mapping[str, Any] | None = None,
     ) -> None:
-        """Run the instance again, or a step of it."""
+        """Restart the instance, or a step of it."""
         command = c.RestartRun(
             self.engine.request_id(),
             AUTHOR,
@@ -271,7 +271,7 @@ class RunHandle:
 
 
 class TaskHandle:
-    """A task, with what a worker can say of it."""
+    """A task, with the reports that a worker can send."""
 
     def __init__(self, engine: Engine, task: c.Task) -> None:
         self.engine = engine
@@ -280,7 +280,7 @@ class TaskHandle:
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters that the worker is given."""
+        """The parameters of the task."""
         found: dict[str, Any] = json.loads(self.task.params)
         return found
 
@@ -293,7 +293,7 @@ class TaskHandle:
         worker: str = "worker-1",
         token: str | None = None,
     ) -> None:
-        """Send a worker's word, right or wrong."""
+        """Send any report of a worker, valid or not."""
         text = None if outputs is None else json.dumps(outputs)
         word = c.ReportTask(token or self.task.token, self.task.step_id, worker, report, message, text)
         self.engine.send(RUN_COMMANDS, self.key, word)
@@ -303,16 +303,16 @@ class TaskHandle:
         self.say(Report.STARTED, worker=worker)
 
     def beat(self, worker: str = "worker-1") -> None:
-        """Say that the work goes on."""
+        """Send a heartbeat."""
         self.say(Report.HEARTBEAT, worker=worker)
 
     def succeed(self, worker: str = "worker-1", **outputs: Any) -> None:
-        """Answer with output parameters, their types taken from the values."""
+        """Report success with output parameters. Their types are derived from the values."""
         given = {name: {"type": TYPES[type(value)], "value": value} for name, value in outputs.items()}
         self.say(Report.SUCCEEDED, outputs=given or None, worker=worker)
 
     def fail(self, message: str = "it failed", report: Report = Report.USER_ERROR, worker: str = "worker-1") -> None:
-        """Answer with an error."""
+        """Report an error."""
         self.say(report, message=message, worker=worker)
 
 

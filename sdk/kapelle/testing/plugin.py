@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def engine() -> Iterator[Engine]:
-    """The whole engine in memory, on a clock that stands still until it is told to go on."""
+    """The whole engine in memory, with a virtual clock that only the test advances."""
     from kapelle.testing.engine import Engine  # noqa: PLC0415 - pytest loads this module in every project
 
     made = Engine()

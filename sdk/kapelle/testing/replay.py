@@ -48,34 +48,34 @@ Decided = tuple[str, Any, str]  # key, event, id
 
 
 class DecidedOtherwise(AssertionError):
-    """Today's code decides something else than was recorded."""
+    """The current code makes another decision than the recorded one."""
 
     def __init__(self, shard: str, number: int, expected: Decided | None, found: Decided | None) -> None:
         super().__init__(
             f"Expected event {number} of {shard} to be\n  {_told(expected)}\nbut found\n  {_told(found)}\n"
-            "If that is meant, record the history anew; if not, old and new code would disagree about the same input"
+            "If the change is intended, record the history again; if not, old and new code decide differently"
         )
         self.shard = shard
         self.number = number
 
 
 class FoldedOtherwise(AssertionError):
-    """Today's code makes other tables of the same events."""
+    """The current code makes other tables from the same events."""
 
     def __init__(self, shard: str, expected: str, found: str) -> None:
         super().__init__(
-            f"Expected the tables of {shard} to come to the fingerprint {expected}, but found {found}: apply, or the "
+            f"Expected the tables of {shard} to have the fingerprint {expected}, but found {found}: apply, or the "
             "layout of a row, has changed. If that is meant, record the history anew"
         )
         self.shard = shard
 
 
 class NotAllRecorded(AssertionError):
-    """Something reached the engine past the recording."""
+    """The engine received input that the recording does not have."""
 
 
 class Recording(Engine):
-    """An engine that can save its history together with what it was told."""
+    """An engine that records its inputs, and can save them with its history."""
 
     def __init__(self, *, partitions: int = 1) -> None:
         super().__init__(partitions=partitions)
@@ -83,7 +83,7 @@ class Recording(Engine):
         self._inputs: list[Input] = []
 
     def send(self, stream: Stream, key: str, command: Any) -> None:
-        """Hand a command to the engine, and remember it."""
+        """Send a command to the engine, and record it."""
         sent = self.runtime.publish(stream, key, command)
         self.runtime.step_until_idle()
         place, offset = sent.result(timeout=0)
@@ -104,7 +104,7 @@ class Recording(Engine):
             there = sum(self.runtime.end(stream, n) for n in range(self.topology.partitions(stream)))
             if noted != there:
                 raise NotAllRecorded(
-                    f"Expected all that is on {stream.name} to have come by send(), but of {there} records {noted} have"
+                    f"Expected all {there} records of {stream.name} to be sent with send(), but {noted} were"
                 )
 
 

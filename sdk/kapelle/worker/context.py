@@ -1,4 +1,4 @@
-"""What a step knows of its attempt, and how it speaks with the engine while it runs."""
+"""The context of a step: the facts of its attempt, and its connection to the engine."""
 
 import logging
 import threading
@@ -50,16 +50,16 @@ class Context:
 
     @property
     def deadline(self) -> datetime:
-        """When the attempt must be over."""
+        """The deadline of the attempt."""
         return datetime.fromtimestamp(self.deadline_at_ms / 1000, UTC)
 
     def raise_if_cancelled(self) -> None:
-        """Raise `Cancelled` if the task is no longer wanted."""
+        """Raise `Cancelled` if the task was cancelled."""
         if self.cancelled.is_set():
             raise Cancelled(self.cancel_reason)
 
     def heartbeat(self, message: str = "") -> None:
-        """Say that the work goes on, and how far it is. The lease is kept without this too."""
+        """Report progress. The worker renews the lease without this call too."""
         self.raise_if_cancelled()
         if message:
             self._keep(message)
@@ -78,7 +78,7 @@ class Context:
     def announce(
         self, name: str, params: Mapping[str, str | int] | None = None, payload: Mapping[str, Any] | None = None
     ) -> None:
-        """Announce a signal if this step succeeds. The same name and parameters are the same signal, however often."""
+        """Announce a signal if this step succeeds. Signals with the same name and parameters are the same signal."""
         self.raise_if_cancelled()
         if len(self._signals) == SIGNALS_MAX:
             raise BadOutput("signals", f"at most {SIGNALS_MAX} of one step", "more")
@@ -89,7 +89,7 @@ class Context:
         return f"[{b','.join(self._signals).decode()}]" if self._signals else None
 
     def cancel(self, reason: str) -> None:
-        """Tell the step that it is no longer wanted. Called by the runner."""
+        """Cancel the step. Called by the runner."""
         self.cancel_reason = self.cancel_reason or reason
         self.cancelled.set()
 
@@ -101,7 +101,7 @@ class Context:
         return "\n".join(lines)[-LOG_CHARS_MAX:]
 
     def unsaid(self, text: str) -> None:
-        """Lines that could not be sent are sent later. Called by the runner."""
+        """Keep lines that could not be sent for the next report. Called by the runner."""
         with self._lock:
             self._lines = deque([*text.split("\n"), *self._lines], LINES_MAX)
 
@@ -111,5 +111,5 @@ class Context:
 
 
 def written(text: str) -> str:
-    """The text as it can be written down: what is no character (a lone surrogate, as in odd file names) becomes `?`."""
+    """The text in valid Unicode: a lone surrogate, as in some file names, becomes `?`."""
     return text.encode("utf-8", "replace").decode()

@@ -20,38 +20,38 @@ import asyncio
 
 
 class StepFailure(Exception):
-    """A step says that it failed, and what kind of failure it is."""
+    """A failure that a step raises, by kind."""
 
 
 class Retryable(StepFailure):
-    """The work failed. The step's retry policy for errors says whether there is another attempt."""
+    """The work failed. The step's retry policy for errors applies."""
 
 
 class NonRetryable(StepFailure):
-    """The work failed, and would fail again: there is no other attempt."""
+    """The work failed, and a retry would fail again. There is no other attempt."""
 
 
 class PlatformFailure(StepFailure):
-    """What the work stands on failed, not the work. The retry policy for the platform counts."""
+    """The platform failed, not the work. The retry policy for platform failures applies."""
 
 
 class Cancelled(asyncio.CancelledError):
-    """The task is no longer wanted: it was stopped, timed out, or given to another worker.
+    """The task was cancelled: it was stopped, timed out, or given to another worker.
 
     It is no `Exception`, so that a step that catches those does not go on by accident.
     """
 
 
 class WorkerError(Exception):
-    """Something about the worker, rather than about its work."""
+    """An error of the worker itself, not of a step."""
 
 
 class BadStep(WorkerError):
-    """A function cannot be served as a step."""
+    """The function cannot be used as a step."""
 
 
 class BadParameter(WorkerError):
-    """A task does not have what its step's function asks for."""
+    """A task lacks a parameter that the step's function needs, or the value does not fit."""
 
     def __init__(self, name: str, expected: str, found: str) -> None:
         super().__init__(f"Expected parameter {name!r} to be {expected}, but found {found}")
@@ -61,7 +61,7 @@ class BadParameter(WorkerError):
 
 
 class BadOutput(WorkerError):
-    """What a step returned cannot be written down as output parameters. `path` says which part of it."""
+    """The result of a step cannot be encoded as output parameters. `path` names the part."""
 
     def __init__(self, path: str, expected: str, found: str) -> None:
         where = f"output {path!r}" if path else "the step's output"
@@ -72,15 +72,15 @@ class BadOutput(WorkerError):
 
 
 class TransportUnavailable(WorkerError):
-    """The engine cannot be reached now. Nothing was lost: the same can be tried again."""
+    """The engine is unreachable. Nothing is lost: the call can be retried."""
 
 
 class TransportRefused(WorkerError):
-    """The engine does not let this worker in, or does not understand it. Trying again will not help."""
+    """The engine refuses this worker or its requests. A retry does not help."""
 
 
 class ShareGroupsMissing(TransportRefused):
-    """Share groups were asked for, and the broker or the client library does not have them."""
+    """Share groups were requested, but the broker or the client library does not support them."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"Expected a broker with share groups (Apache Kafka 4.1 or later), but {why}")

@@ -97,7 +97,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class HttpTransport:
-    """The transport of workers that reach the API. `token` is a bearer token with the role operator."""
+    """The transport over the HTTP API. `token` is a bearer token with the role operator."""
 
     def __init__(self, url: str, token: str | None = None, *, transport: httpx.BaseTransport | None = None) -> None:
         if token and not (token.isascii() and token.isprintable() and token.strip()):
@@ -174,7 +174,7 @@ class HttpTransport:
 
 def _refusal(response: httpx.Response) -> TransportRefused | TransportUnavailable:
     status = response.status_code
-    text = f"Expected {_shown(response)} to take the call, but it answers {status}: {_detail(response)}"
+    text = f"Expected {_shown(response)} to accept the call, but it answered {status}: {_detail(response)}"
     if status in NOT_LET_IN:
         text += " (a worker needs a token of the role operator)"
     is_passing = response.is_server_error or status in AGAIN

@@ -51,7 +51,7 @@ class HttpRequest(BaseModel):
 
 
 class HttpStep:
-    """A function to serve the step type `Http` with. `allow` are host names, `*.name` for all below a name."""
+    """The function of the step type `Http`. `allow` lists host names; `*.name` allows all subdomains."""
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ _log = logging.getLogger("kapelle.worker.kafka")
 
 
 class Dispatch(StrEnum):
-    """How the workers of a type share its tasks out."""
+    """How tasks of a type are distributed to workers."""
 
     CONSUMER = "consumer"  # consumer groups: partitions are shared out
     SHARE = "share"  # share groups (KIP-932): records are
@@ -57,7 +57,7 @@ class Begun(NamedTuple):
 
 
 class KafkaTransport:
-    """The transport of workers that reach the broker. `config` is for librdkafka: security, above all."""
+    """The transport over Kafka. `config` has settings of librdkafka, such as security."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class KafkaTransport:
         try:
             self._settle(wait=True)
         except WorkerError as error:
-            _log.warning("left what was begun to others: %s", error)
+            _log.warning("could not commit begun tasks; other workers get them again: %s", error)
         for taker in self._takers.values():
             taker.close()
         self._takers.clear()
@@ -243,7 +243,7 @@ class KafkaTransport:
             try:
                 self._codec.catalog.learn(schema_json)
             except SchemaError as error:
-                _log.warning("passed over a schema on %s: %s", self._schemas, error)
+                _log.warning("skipped an unreadable schema on %s: %s", self._schemas, error)
 
     @property
     def _tasks(self) -> str:
@@ -269,7 +269,7 @@ def _can_be_reported(task: Task) -> bool:
 
 
 def _pass_over(record: Message, reason: str) -> None:
-    _log.warning("passed over %s-%s@%s: %s", record.topic(), record.partition(), record.offset(), reason)
+    _log.warning("skipped %s-%s@%s: %s", record.topic(), record.partition(), record.offset(), reason)
 
 
 def _put(into: OrderedDict[str, str], key: str, value: str, count_max: int) -> None:

@@ -46,7 +46,7 @@ OWNED: Final = frozenset(
 
 def meaning(error: KafkaError, doing: str) -> WorkerError:
     """What a broker error means for the runner: stop, or try again."""
-    text = f"Expected to {doing}, but Kafka says {error.name()}: {error.str()}"
+    text = f"Expected to {doing}, but Kafka answered {error.name()}: {error.str()}"
     return TransportRefused(text) if is_final(error) else TransportUnavailable(text)
 
 

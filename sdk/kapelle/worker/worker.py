@@ -30,7 +30,7 @@ _log = logging.getLogger("kapelle.worker")
 
 
 class Worker:
-    """Steps written as Python functions."""
+    """A set of steps, written as Python functions."""
 
     def __init__(self) -> None:
         self._steps: dict[str, Step] = {}
@@ -41,7 +41,7 @@ class Worker:
         return self._steps
 
     def step(self, type: str) -> Callable[[F], F]:  # noqa: A002 - the word of definitions
-        """Serve tasks of a type by the function below."""
+        """A decorator that registers a function for tasks of a type."""
 
         def add(function: F) -> F:
             self.add(type, function)
@@ -50,18 +50,18 @@ class Worker:
         return add
 
     def add(self, type: str, function: StepFunction) -> None:  # noqa: A002 - the word of definitions
-        """Serve tasks of a type by a function."""
+        """Register a function for tasks of a type."""
         if type in self._steps:
             raise BadStep(f"Expected one function for step type {type!r}, but found a second one")
         self._steps[type] = Step(type, function)
 
     def include(self, other: "Worker") -> None:
-        """Serve the steps of another worker too."""
+        """Register the steps of another worker too."""
         for kind, step in other.steps.items():
             self.add(kind, step.function)
 
     def start(self, transport: Transport, settings: WorkerSettings | None = None) -> Runner:
-        """Serve in the background. Call `stop` of what is returned in the end."""
+        """Serve in the background. Returns a runner: call its `stop` at the end."""
         if not self._steps:
             raise BadStep("Expected a worker with steps, but it has none: decorate a function with @worker.step(type)")
         runner = Runner(self._steps, transport, settings)

@@ -129,7 +129,7 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
         2,
         "which others may reach, but found none: give --tokens FILE, or serve on 127.0.0.1",
     ),
-    (("dev", "--host", "::"), 2, "Expected tokens for an API that is served on ::"),
+    (("dev", "--host", "::"), 2, "Expected tokens for an API on ::"),
     (("dev", "--tokens", "no-such.txt"), 2, "Expected a file of tokens at no-such.txt"),
     (("dev", "--tokens", "tokens.txt"), 2, "Expected viewer, operator or admin and a token in line 1 of tokens.txt"),
     (("dev", "--tokens", "good.txt", "--worker", WORKERS), 2, "Expected a token of the role operator in KAPELLE_TOKEN"),

@@ -149,7 +149,7 @@ def test_a_refusal_is_told_in_the_words_of_the_server() -> None:
         opened(Api(httpx.Response(403, json=problem))).take(1, 0.0)
 
     assert str(refused.value) == (
-        "Expected http://127.0.0.1:8080/api/v3/tasks/poll to take the call, but it answers 403: "
+        "Expected http://127.0.0.1:8080/api/v3/tasks/poll to accept the call, but it answered 403: "
         "Expected the role operator, but found viewer; a; b (a worker needs a token of the role operator)"
     )
 

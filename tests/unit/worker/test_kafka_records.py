@@ -38,7 +38,7 @@ def test_a_record_that_is_no_task_is_passed_over(
     with caplog.at_level(logging.WARNING, "kapelle.worker.kafka"):
         assert transport._task(record(value)) is None
 
-    assert "passed over kapelle.tasks-2@7: Expected" in caplog.text
+    assert "skipped kapelle.tasks-2@7: Expected" in caplog.text
 
 
 @pytest.mark.parametrize("headers", [None, [], [("traceparent", b"\xff")], [("traceparent", b"x" * 9_000), ("", b"")]])

@@ -1,6 +1,6 @@
-"""What a member counts, and what librdkafka tells about its clients, in Prometheus' text format.
+"""The counters of a member and the statistics of librdkafka, in the Prometheus text format.
 
-Names begin with `kapelle_`; times are in seconds and sizes in bytes, as is the custom there.
+Names begin with `kapelle_`. Times are in seconds and sizes in bytes, as Prometheus recommends.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ Sample = tuple[Labels, float]
 
 
 class Metric(msgspec.Struct, frozen=True):
-    """How a value is told: its name, whether it only grows, what it means, and what to multiply it by."""
+    """A metric: its name, its kind, its help text, and the factor from the counted unit to the exposed one."""
 
     name: str
     kind: str
@@ -26,89 +26,89 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 def total(name: str, text: str, factor: float = 1) -> Metric:
-    """A counter: its name without what all names begin and end with."""
+    """A counter. `name` has neither the prefix `kapelle_` nor the suffix `_total`."""
     return Metric(f"kapelle_{name}_total", "counter", text, factor)
 
 
 def now(name: str, text: str, factor: float = 1) -> Metric:
-    """A present value: its name without what all names begin with."""
+    """A gauge. `name` does not have the prefix `kapelle_`."""
     return Metric(f"kapelle_{name}", "gauge", text, factor)
 
 
 def times(name: str, text: str) -> Metric:
-    """A histogram of times, which are counted in milliseconds."""
+    """A histogram of times that are counted in milliseconds."""
     return Metric(f"kapelle_{name}_seconds", "histogram", text, 0.001)
 
 
-# By the name of the counter. One that is not listed is told as it is, so that none is ever lost.
+# By the name of the counter. A counter that is not listed is exposed as a gauge, so that none is lost.
 COUNTERS: Final = {
-    "cycles": total("cycles", "Cycles committed, each one transaction."),
+    "cycles": total("cycles", "Committed cycles. Each cycle is one transaction."),
     "records": total("records", "Records folded."),
-    "repeats": total("repeats", "Deliveries of records that had been folded already."),
-    "timers": total("timers", "Timers that came due."),
-    "events": total("events", "Events emitted."),
-    "sent": total("sent", "Records produced: events, messages to other keys by topic, dead letters."),
-    "delivered": total("delivered", "Messages to other keys that were delivered within the cycle."),
-    "dead_letters": total("dead_letters", "Records put aside."),
+    "repeats": total("repeats", "Redelivered records that were already folded."),
+    "timers": total("timers", "Timers that fired."),
+    "events": total("events", "Emitted events."),
+    "sent": total("sent", "Produced records: events, messages sent through topics, and dead letters."),
+    "delivered": total("delivered", "Messages between processors that were delivered within the cycle."),
+    "dead_letters": total("dead_letters", "Records that were written to the dead-letter topic."),
     "given_up": total("decisions_given_up", "Decisions that ran out of time, memory or stack."),
-    "lost_inputs": total("lost_inputs", "Inputs, by partition, that lost records before they were read."),
-    "lost_offsets": total("lost_input_offsets", "Offsets of inputs that were lost unread, as far as it is known."),
-    "aborts": total("aborts", "Cycles given up."),
-    "renewals": total("renewals", "Producers replaced because they were lost."),
-    "restored_rows": total("restored_rows", "Changelog rows read to restore tables."),
+    "lost_inputs": total("lost_inputs", "Input partitions that lost records before they were read."),
+    "lost_offsets": total("lost_input_offsets", "Known number of input offsets that were lost before they were read."),
+    "aborts": total("aborts", "Aborted cycles."),
+    "renewals": total("renewals", "Producers that were replaced after a fatal error or an unanswered commit."),
+    "restored_rows": total("restored_rows", "Changelog rows that were read to restore tables."),
     "restores": total("restores", "Shards restored."),
-    "wipes": total("wipes", "Shards whose local tables could not be trusted."),
-    "swept_rows": total("swept_rows", "Rows swept away below the floors of bucketed tables."),
-    "early_commits": total("early_commits", "Cycles ended by a limit instead of by running out of input."),
-    "settles": total("settles", "Cycles that held input back so that commands could be delivered directly."),
-    "commit_ms_max": now("commit_seconds_max", "The longest commit since the start.", 0.001),
-    "shards": now("shards", "Shards that are ours."),
+    "wipes": total("wipes", "Shards whose local tables were deleted because they could not be trusted."),
+    "swept_rows": total("swept_rows", "Expired rows that were deleted from bucketed tables."),
+    "early_commits": total("early_commits", "Cycles that ended at a limit before the input was exhausted."),
+    "settles": total("settles", "Cycles that held back outside input so that commands could be delivered directly."),
+    "commit_ms_max": now("commit_seconds_max", "Longest commit since the process started.", 0.001),
+    "shards": now("shards", "Shards assigned to this member."),
     "shards_active": now("shards_active", "Shards that are folding."),
-    "shards_restoring": now("shards_restoring", "Shards that are being restored."),
-    "restore_rows_left": now("restore_rows_left", "Changelog rows left to read before all shards are folding."),
-    "groups_joined": now("groups_joined", "Groups that have told which partitions are ours, if any."),
-    "clock_jumps": total("clock_jumps", "Jumps of the wall clock by more than a second."),
-    "clock_ahead_ms": now(
-        "clock_ahead_seconds", "How far the time of a shard is ahead of the wall clock, at most.", 0.001
+    "shards_restoring": now("shards_restoring", "Shards that are restoring."),
+    "restore_rows_left": now(
+        "restore_rows_left", "Changelog rows that remain to be read before all shards are folding."
     ),
+    "groups_joined": now("groups_joined", "Consumer groups that this member has joined."),
+    "clock_jumps": total("clock_jumps", "Wall clock jumps of more than one second."),
+    "clock_ahead_ms": now("clock_ahead_seconds", "Largest lead of a shard's time over the wall clock.", 0.001),
 }
 TIMES: Final = {
-    "cycle_times": times("cycle", "How long cycles took."),
-    "commit_times": times("commit", "How long commits took, table writes included."),
+    "cycle_times": times("cycle", "Duration of cycles."),
+    "commit_times": times("commit", "Duration of commits, table writes included."),
 }
 SIZES: Final = {
-    "rows": now("store_rows", "Rows of all tables, about."),
-    "disk_bytes": now("store_bytes", "Bytes of the files of tables."),
-    "memory_bytes": now("store_memory_bytes", "Memory that tables take: blocks, indexes, filters and write buffers."),
+    "rows": now("store_rows", "Estimated number of rows in all tables."),
+    "disk_bytes": now("store_bytes", "Size of the table files on disk."),
+    "memory_bytes": now("store_memory_bytes", "Memory used by tables: blocks, indexes, filters and write buffers."),
 }
-TABLE_ROWS: Final = now("table_rows", "Rows of each table, in the shards that are ours, as they were last counted.")
-TABLE_BYTES: Final = now("table_bytes", "Bytes of the rows of each table, with their keys, before compression.")
+TABLE_ROWS: Final = now("table_rows", "Rows of each table in the shards of this member, at the last count.")
+TABLE_BYTES: Final = now("table_bytes", "Size of the rows of each table, keys included, before compression.")
 
-# By the name in librdkafka's statistics, of the client as a whole...
+# By the name in librdkafka's statistics: first of the client as a whole,
 CLIENT: Final = {
     "txmsgs": total("kafka_sent_messages", "Messages sent to brokers."),
     "txmsg_bytes": total("kafka_sent_bytes", "Bytes of messages sent to brokers."),
     "tx": total("kafka_requests", "Requests sent to brokers."),
     "msg_cnt": now("kafka_queued_messages", "Messages waiting in the client to be sent or acknowledged."),
     "msg_size": now("kafka_queued_bytes", "Bytes of messages waiting in the client."),
-    "replyq": now("kafka_queued_replies", "Answers and events waiting in the client for the application."),
-    "time": now("kafka_statistics_time_seconds", "When these statistics were made, in seconds since 1970."),
+    "replyq": now("kafka_queued_replies", "Replies and events waiting in the client for the application."),
+    "time": now("kafka_statistics_time_seconds", "Time of these statistics, in seconds since 1970."),
 }
-# ...and of each broker, inner names after a dot. Round trips come in microseconds.
+# then of each broker, with inner names after a dot. librdkafka reports round trips in microseconds.
 BROKER: Final = {
     "waitresp_cnt": now("kafka_broker_open_requests", "Requests that the broker has not answered."),
     "connects": total("kafka_broker_connects", "Attempts to connect to the broker."),
-    "disconnects": total("kafka_broker_disconnects", "Connections to the broker that were lost."),
-    "rtt.avg": now("kafka_broker_rtt_avg_seconds", "Round trips to the broker in the last interval, mean.", 1e-6),
-    "rtt.p99": now("kafka_broker_rtt_p99_seconds", "Round trips to the broker, 99th percentile.", 1e-6),
+    "disconnects": total("kafka_broker_disconnects", "Lost connections to the broker."),
+    "rtt.avg": now("kafka_broker_rtt_avg_seconds", "Mean round-trip time to the broker in the last interval.", 1e-6),
+    "rtt.p99": now("kafka_broker_rtt_p99_seconds", "99th percentile of the round-trip time to the broker.", 1e-6),
 }
-BROKER_UP: Final = now("kafka_broker_up", "Whether the client is connected to the broker.")
-TRANSACTION: Final = now("kafka_transaction_state", "1 for the state that the producer's transaction is in.")
-EVENTS: Final = total("events_by_type", "Events emitted, by type.")
-TIMERS: Final = total("timers_fired", "Timers that were folded, by what they are for: `lease` is one that was lost.")
-SIGNALS: Final = total("signals", "Announcements of signals, by what was made of them.")
-STARTS: Final = total("start_requests", "Requests to start a workflow, by what was made of them.")
-# What events say of something that may come twice: the metric, and the verdict.
+BROKER_UP: Final = now("kafka_broker_up", "1 if the client is connected to the broker, else 0.")
+TRANSACTION: Final = now("kafka_transaction_state", "1 for the current state of the producer's transaction.")
+EVENTS: Final = total("events_by_type", "Emitted events, by type.")
+TIMERS: Final = total("timers_fired", "Fired timers, by kind. The kind `lease` counts leases that expired.")
+SIGNALS: Final = total("signals", "Announcements of signals, by verdict.")
+STARTS: Final = total("start_requests", "Requests to start a workflow, by verdict.")
+# The events that answer a message which may arrive twice, with their metric and verdict.
 VERDICTS: Final = {
     "SignalAccepted": (SIGNALS, "accepted"),
     "SignalDuplicated": (SIGNALS, "duplicated"),
@@ -116,9 +116,9 @@ VERDICTS: Final = {
     "InstanceCreated": (STARTS, "created"),
     "StartDuplicated": (STARTS, "duplicated"),
 }
-LAG: Final = now("consumer_lag_records", "Records of an input partition that are committed and not yet taken.")
-HELD: Final = now("stable_offset_lag_records", "Records of an input partition that an open transaction holds back.")
-LABELLED: Final = frozenset({"dead_letters"})  # counters that members tell by label
+LAG: Final = now("consumer_lag_records", "Committed records of an input partition that the consumer has not read yet.")
+HELD: Final = now("stable_offset_lag_records", "Records of an input partition that wait behind an open transaction.")
+LABELLED: Final = frozenset({"dead_letters"})  # counters that are exposed by label
 
 
 def exposition(
@@ -128,13 +128,13 @@ def exposition(
     *,
     metrics: Mapping[str, Metric] = COUNTERS,
 ) -> str:
-    """Counters, told by `metrics`, and what librdkafka says: of the producer, and of each processor's consumer.
+    """Counters, as `metrics` describes them, and the statistics of the producer and of each processor's consumer.
 
-    Both are parsed; before librdkafka has told any there are none.
+    The statistics are parsed. Before librdkafka has reported, there are none.
     """
     lines: list[str] = []
     for name, value in counters.items():
-        lines += lines_of(metrics.get(name) or now(name, "A counter of the member."), [({}, value)])
+        lines += lines_of(metrics.get(name) or now(name, "An internal counter of the member."), [({}, value)])
     if statistics:
         lines += _client(statistics)
     lines += _lags(consumers or {})
@@ -149,7 +149,7 @@ def member_exposition(
     sizes: Mapping[str, float] | None = None,
     tables: TableSizes | None = None,
 ) -> str:
-    """All there is to tell of a member. `sizes` are those of its store, `tables` of each table. From any thread."""
+    """All metrics of a member. `sizes` are those of its store, `tables` of each table. Safe to call from any thread."""
     plain = {name: value for name, value in counters.snapshot().items() if name not in LABELLED}
     lines = list(lines_of(COUNTERS["dead_letters"], _by("processor", counters.letters)))
     lines += lines_of(EVENTS, _by("event", counters.by_kind()))
@@ -171,7 +171,7 @@ def exposition_by(
     *,
     metrics: Mapping[str, Metric],
 ) -> str:
-    """The counters of several that have the same ones, told apart by a label; and the lags of their consumers."""
+    """The counters of several objects, distinguished by a label, and the lags of their consumers."""
     lines: list[str] = []
     for name, metric in metrics.items():
         lines += lines_of(metric, [({label: one}, counted[name]) for one, counted in counters.items()])
@@ -184,7 +184,7 @@ def _client(statistics: Mapping[str, Any]) -> Iterator[str]:
     for name, metric in CLIENT.items():
         if name in statistics:
             yield from lines_of(metric, [(client, statistics[name])])
-    # Those below zero are not brokers but ways to find one.
+    # Ids below zero are bootstrap addresses, not brokers.
     brokers = [b for b in statistics.get("brokers", {}).values() if b.get("nodeid", -1) >= 0]
     labelled = [({**client, "broker": str(b["nodeid"])}, b) for b in brokers]
     yield from lines_of(BROKER_UP, [(labels, b.get("state") == "UP") for labels, b in labelled])
@@ -197,16 +197,16 @@ def _client(statistics: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _lags(consumers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """How far each consumer is behind what it may read, and how far that is behind what has been written.
+    """The lag of each consumer behind the last stable offset, and the lag of that behind the end of the partition.
 
-    librdkafka's own `consumer_lag` knows only offsets that the consumer committed; ours are in the transactions.
+    librdkafka's own `consumer_lag` knows only offsets that the consumer committed. Here transactions commit them.
     """
     lags: list[Sample] = []
     held: list[Sample] = []
     for processor, statistics in consumers.items():
         for topic, number, partition in _partitions(statistics):
             labels = {"processor": processor, "topic": topic, "partition": number}
-            # The last stable offset, since nothing beyond it can be taken; all are negative until they are known.
+            # Nothing beyond the last stable offset can be read. Offsets are negative until they are known.
             stable, taken = partition.get("ls_offset", -1), partition.get("app_offset", -1)
             taken = taken if taken >= 0 else partition.get("next_offset", -1)
             if stable >= 0 and taken >= 0:
@@ -226,14 +226,14 @@ def _partitions(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str, Mappi
 
 
 def _verdicts(events: Mapping[str, int]) -> Iterator[str]:
-    """All verdicts of a metric, those of which there were none too: a ratio needs both of its numbers."""
+    """All verdicts of a metric, also those with a count of zero: a ratio needs both of its numbers."""
     for metric in (SIGNALS, STARTS):
         told = {verdict: events.get(event, 0) for event, (one, verdict) in VERDICTS.items() if one is metric}
         yield from lines_of(metric, _by("verdict", told) if any(told.values()) else [])
 
 
 def _tables(found: TableSizes) -> Iterator[str]:
-    """Each table by its processor and its name; those that begin with "_" are the runtime's own, such as timers."""
+    """Each table by processor and name. Tables whose name begins with "_" belong to the runtime, such as timers."""
     told = [({"processor": processor, "table": table}, size) for (processor, table), size in sorted(found.items())]
     yield from lines_of(TABLE_ROWS, [(labels, size.rows) for labels, size in told])
     yield from lines_of(TABLE_BYTES, [(labels, size.size_bytes) for labels, size in told])
@@ -250,7 +250,7 @@ def _at(broker: Mapping[str, Any], path: str) -> float | None:
 
 
 def histogram(metric: Metric, labels: Labels, found: Times, *, is_first: bool = True) -> Iterator[str]:
-    """Times as Prometheus counts them: how many took at most so long, for each bound."""
+    """A histogram as Prometheus defines it: for each bound, the count of times up to it."""
     if is_first:
         yield from _heads(metric)
     counts, below = list(found.counts), 0
@@ -263,7 +263,7 @@ def histogram(metric: Metric, labels: Labels, found: Times, *, is_first: bool = 
 
 
 def lines_of(metric: Metric, samples: Iterable[Sample]) -> Iterator[str]:
-    """The metric with its samples; nothing, if it has none."""
+    """The lines of a metric with its samples. No samples give no lines."""
     written = [f"{metric.name}{_labels(labels)} {_number(value * metric.factor)}" for labels, value in samples]
     if written:
         yield from _heads(metric)

@@ -38,15 +38,13 @@ class _Outline(msgspec.Struct):
 
 @router.post("", summary="Push a version", dependencies=ADMIN, responses=WRITES, openapi_extra=JSON_BODY)
 async def push(request: Request, here: Here, caller: Writer) -> Response:
-    """Add a version to a workflow, and the workflow itself if it is the first."""
+    """Add a version to a workflow. The first version creates the workflow."""
     return await _push(await _text(request), here, caller)
 
 
-@router.post(
-    "/yaml", summary="Push a version written in YAML", dependencies=ADMIN, responses=WRITES, openapi_extra=YAML_BODY
-)
+@router.post("/yaml", summary="Push a version in YAML", dependencies=ADMIN, responses=WRITES, openapi_extra=YAML_BODY)
 async def push_yaml(request: Request, here: Here, caller: Writer) -> Response:
-    """The same, in the YAML form."""
+    """Add a version to a workflow, from a definition in YAML."""
     return await _push(await _from_yaml(await _text(request), here), here, caller)
 
 
@@ -54,19 +52,19 @@ async def push_yaml(request: Request, here: Here, caller: Writer) -> Response:
     "/actions/validate", summary="Check a definition", dependencies=VIEWER, responses=READS, openapi_extra=JSON_BODY
 )
 async def validate(request: Request, here: Here) -> Response:
-    """Whether a push would be taken, with all that is wrong if not. Nothing is pushed."""
+    """Check whether a push would be accepted. A refusal lists all problems. Nothing is pushed."""
     return await _validated(await _text(request), here)
 
 
 @router.put(
     "/actions/validate/yaml",
-    summary="Check a definition written in YAML",
+    summary="Check a definition in YAML",
     dependencies=VIEWER,
     responses=READS,
     openapi_extra=YAML_BODY,
 )
 async def validate_yaml(request: Request, here: Here) -> Response:
-    """The same, in the YAML form."""
+    """Check whether a push of a definition in YAML would be accepted. Nothing is pushed."""
     return await _validated(await _from_yaml(await _text(request), here), here)
 
 

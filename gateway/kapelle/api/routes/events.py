@@ -25,19 +25,19 @@ EACH_MAX: Final = 64
 
 
 class From(StrEnum):
-    """Where a tail begins that has not begun before."""
+    """Where a new tail begins."""
 
     LATEST = "latest"
     EARLIEST = "earliest"
 
 
 Types = Annotated[
-    list[str], Query(alias="type", max_length=EACH_MAX, description="Only events of this type; again for others.")
+    list[str], Query(alias="type", max_length=EACH_MAX, description="Only events of this type. Repeatable.")
 ]
 WorkflowIds = Annotated[
-    list[str], Query(alias="workflow_id", max_length=EACH_MAX, description="Only those of this workflow; and others.")
+    list[str], Query(alias="workflow_id", max_length=EACH_MAX, description="Only events of this workflow. Repeatable.")
 ]
-OneInstance = Annotated[int | None, Query(ge=1, le=INT_MAX, description="Only those of an instance of this number.")]
+OneInstance = Annotated[int | None, Query(ge=1, le=INT_MAX, description="Only events of this instance.")]
 
 
 def _which(types: Types = [], workflow_ids: WorkflowIds = [], instance_id: OneInstance = None) -> Which:  # noqa: B006 - FastAPI's
@@ -49,12 +49,12 @@ def _which(types: Types = [], workflow_ids: WorkflowIds = [], instance_id: OneIn
 
 @router.get(
     "/workflows/{workflow_id}/instances/{instance_id}/events",
-    summary="The events of an instance",
+    summary="List the events of an instance",
     dependencies=VIEWER,
     responses=READS,
 )
 async def get_history(here: Reader, at: InstanceAt) -> Response:
-    """What the log holds of an instance, in order: each event as it was written, with its partition and offset."""
+    """The events of an instance in the order of the log, each as it was written, with its partition and offset."""
     mark = here.watermark()
     if await here.read(instances.run, *at) is None:
         raise no_instance(*at)
@@ -73,22 +73,25 @@ async def get_history(here: Reader, at: InstanceAt) -> Response:
     "/events",
     summary="Tail events",
     dependencies=VIEWER,
-    responses={**READS, 200: {"description": "Events, as they happen.", "content": {EVENT_STREAM: {}}}},
+    responses={**READS, 200: {"description": "A stream of events.", "content": {EVENT_STREAM: {}}}},
     response_class=StreamingResponse,
 )
 async def tail(
     request: Request,
     which: Annotated[Which, Depends(_which)],
     begin: Annotated[
-        From, Query(alias="from", description="Where to begin: with what comes now, or with all.")
+        From, Query(alias="from", description="Where to begin: at new events, or at the first event.")
     ] = From.LATEST,
-    last_event_id: Annotated[str | None, Header(max_length=8_192, description="Go on after this event.")] = None,
+    last_event_id: Annotated[str | None, Header(max_length=8_192, description="Continue after this event.")] = None,
     wait_ms: Annotated[
         int | None,
-        Query(ge=0, le=INT_MAX, description="End when all is told, and nothing more has come for so long; else never."),
+        Query(ge=0, le=INT_MAX, description="End when no new event arrives for this time. Default: never."),
     ] = None,
 ) -> Response:
-    """Events of workflows, runs, signals and triggers as server-sent events. The id of each says where to go on."""
+    """Stream events of workflows, runs, signals and triggers as server-sent events.
+
+    To continue after an event, send its id in the header `Last-Event-ID`.
+    """
     tails: Tails = request.app.state.tails
     with ExitStack() as held:
         held.enter_context(tails.place())

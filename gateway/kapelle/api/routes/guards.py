@@ -1,4 +1,4 @@
-"""Who may use which routes, and what they may answer, as decorators of routes say it."""
+"""The roles that routes require, and the error responses that they document."""
 
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ ADMIN: Final = [Depends(needs(Role.ADMIN))]
 
 
 class ProblemBody(BaseModel):
-    """What is wrong, as RFC 9457 writes it."""
+    """An error, in the form of RFC 9457."""
 
     type: str
     title: str
@@ -26,7 +26,7 @@ class ProblemBody(BaseModel):
 
 
 class AcceptedBody(BaseModel):
-    """The request is in the log; what came of it is not visible yet."""
+    """The request is in the log. Its outcome is not visible yet."""
 
     request_id: str
     status: str
@@ -37,17 +37,17 @@ def _problem(description: str) -> dict[str, Any]:
 
 
 READS: Final[dict[int | str, dict[str, Any]]] = {
-    400: _problem("The request makes no sense: all errors at once."),
-    401: _problem("No token, or none that is known."),
-    403: _problem("The role of the token is too small."),
-    404: _problem("There is no such thing."),
-    503: _problem("The log cannot be reached, or the view is not that far."),
+    400: _problem("The request is not valid. `errors` lists all problems."),
+    401: _problem("The token is missing or unknown."),
+    403: _problem("The role of the token does not allow this."),
+    404: _problem("The resource does not exist."),
+    503: _problem("The log cannot be reached, or the view is behind. Retry later."),
 }
 WRITES: Final[dict[int | str, dict[str, Any]]] = {
     **READS,
-    202: {"description": "In the log; its effect is not visible yet.", "model": AcceptedBody},
-    409: _problem("It is in conflict with what is there."),
-    412: _problem("What it needs is not so."),
-    413: _problem("More than a record can hold."),
-    422: _problem("It cannot be done as things are."),
+    202: {"description": "The request is in the log. Its effect is not visible yet.", "model": AcceptedBody},
+    409: _problem("The request conflicts with the current state."),
+    412: _problem("A precondition of the request does not hold."),
+    413: _problem("The request is larger than a record may be."),
+    422: _problem("The request cannot be executed in the current state."),
 }

@@ -1,4 +1,4 @@
-"""Whether all is well, and whether requests should come here. Needs no token, and tells nothing that needs one."""
+"""Health and readiness. These routes need no token, and show nothing that needs one."""
 
 import asyncio
 from importlib.metadata import version
@@ -17,11 +17,12 @@ LAG_WAIT_S: Final = 0.5  # whoever asks has little patience, and the log may be 
 READY_LAG_RECORDS: Final = 10_000  # a view folds so many within a second
 
 
-@router.get("/health", summary="Whether all is well")
+@router.get("/health", summary="Check health")
 async def health(here: Here) -> Response:
-    """200 while the engine (if it is in this process) and the view go on; 503 with what has failed: restart it.
+    """200 while the view, and the engine if it is in this process, are running. 503 with the reason if one has failed.
 
-    `views.unreadable` is how many records of the log the view could not read: it lists them, and goes on.
+    Restart the process after a 503. `views.unreadable` is the number of records that the view could not read.
+    The view lists these records and continues.
     """
     failed = _failure(here)
     if failed:
@@ -30,9 +31,9 @@ async def health(here: Here) -> Response:
     return _answer(here, "", await lag_of(here), well="ok", ill="failed", unreadable=unreadable)
 
 
-@router.get("/ready", summary="Whether requests should come here")
+@router.get("/ready", summary="Check readiness")
 async def ready(here: Here) -> Response:
-    """200 while the log answers and the view is close to its end; 503 with what is to be waited for."""
+    """200 while the log answers and the view is close to the end of the log. 503 with the reason otherwise."""
     reason, lag = _failure(here), None
     if not reason:
         lag = await lag_of(here)

@@ -1,4 +1,4 @@
-"""Webhooks: signed bodies of other systems become signals. The signature is who they are: they need no token."""
+"""Webhooks: signed requests of other systems become signals. The signature replaces the token."""
 
 import time
 from typing import Annotated, Any, Final
@@ -18,11 +18,11 @@ router = APIRouter(tags=["signals"])
 
 HEADER_CHARS_MAX: Final = 2_000
 
-HookName = Annotated[str, Path(min_length=1, max_length=100, description="The name of a hook.")]
+HookName = Annotated[str, Path(min_length=1, max_length=100, description="The name of a hook or endpoint.")]
 
 
 class AnnouncedBody(BaseModel):
-    """The signal that was announced, or that the filter of the hook keeps it out."""
+    """The announced signal, or a note that the filter of the hook excluded it."""
 
     status: str
     name: str | None = None
@@ -30,29 +30,34 @@ class AnnouncedBody(BaseModel):
 
 
 ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
-    202: {"description": "The signal is in the log, or the filter keeps it out.", "model": AnnouncedBody},
+    202: {"description": "The signal is in the log, or the filter excluded it.", "model": AnnouncedBody},
     **{status: WRITES[status] for status in (400, 401, 404, 413, 503)},
 }
 
 
-@router.post("/hooks/{name}", summary="Announce a signal by a webhook", status_code=202, responses=ANSWERS)
+@router.post("/hooks/{name}", summary="Announce a signal through a webhook", status_code=202, responses=ANSWERS)
 async def take_delivery(
     name: HookName,
     request: Request,
     here: Here,
-    kapelle_signature: Annotated[str, Header(max_length=HEADER_CHARS_MAX, description="`t=<seconds>,v1=<hex>`")] = "",
+    kapelle_signature: Annotated[
+        str, Header(max_length=HEADER_CHARS_MAX, description="The signature: `t=<seconds>,v1=<hex>`.")
+    ] = "",
     kapelle_delivery: Annotated[
         str | None,
-        Header(max_length=HEADER_CHARS_MAX, description="The id of the delivery: the same is the same signal."),
+        Header(
+            max_length=HEADER_CHARS_MAX,
+            description="The id of the delivery. Deliveries with the same id are the same signal.",
+        ),
     ] = None,
 ) -> Response:
-    """Make a signed JSON object into a signal, as the rule of the hook says."""
+    """Announce the signal that the rule of the hook makes from a signed JSON object."""
     hook = here.settings.hooks.get(name) if here.settings.hooks else None
     if hook is None:
-        raise NotFound("Expected a hook that is known here, but found another one")
+        raise NotFound("Expected the name of a configured hook, but found another one")
     sent = Delivery(await request.body(), kapelle_signature, kapelle_delivery)
     if not hook.accepts(sent, time.time()):
-        raise Unauthorised("Expected the header `Kapelle-Signature` as a sender of this hook makes it, and lately")
+        raise Unauthorised("Expected a valid and recent signature in the header `Kapelle-Signature`, but found none")
     try:
         signal = hook.signal(sent)
     except NotASignal as error:

@@ -1,4 +1,4 @@
-"""Instances: what there is of them. What can be done to them is in `runs`."""
+"""Reading instances. The actions on them are in `runs`."""
 
 from typing import Annotated, Final
 
@@ -20,32 +20,32 @@ router = APIRouter(prefix="/workflows", tags=["instances"])
 MATRIX_DEFAULT: Final = 20
 MATRIX_MAX: Final = 100
 
-Aggregated = Annotated[bool, Query(description="With the state of each step after all runs up to this one.")]
-Enriched = Annotated[bool, Query(description="With how far the run is: its steps and all leaves by status.")]
-OneWorkflow = Annotated[str | None, Query(max_length=256, description="Only those of this workflow.")]
+Aggregated = Annotated[bool, Query(description="Add the state of each step after all runs up to this one.")]
+Enriched = Annotated[bool, Query(description="Add the progress of the run: the number of steps in each status.")]
+OneWorkflow = Annotated[str | None, Query(max_length=256, description="Only instances of this workflow.")]
 
 
 def no_instance(workflow_id: str, instance_id: int, run_id: int | None = None) -> NotFound:
-    """There is none of this number."""
+    """The instance does not exist."""
     what = f"instance {workflow_id}/{instance_id}"
     return NotFound(f"Expected {what if run_id is None else f'run {run_id} of {what}'} to exist, but it does not")
 
 
-@router.get("/instances/action-map", summary="What may be done to instances", dependencies=VIEWER, responses=READS)
+@router.get("/instances/action-map", summary="List the actions on instances", dependencies=VIEWER, responses=READS)
 async def instance_actions() -> Response:
-    """For each status of an instance the actions that it allows."""
+    """The actions that each status of an instance allows."""
     return json_response({status.value: sorted(actions) for status, actions in INSTANCE_ACTIONS.items()})
 
 
-@router.get("/steps/instances/action-map", summary="What may be done to steps", dependencies=VIEWER, responses=READS)
+@router.get("/steps/instances/action-map", summary="List the actions on steps", dependencies=VIEWER, responses=READS)
 async def step_actions() -> Response:
-    """For each status of a step the actions that it allows."""
+    """The actions that each status of a step allows."""
     return json_response({status.value: sorted(actions) for status, actions in STEP_ACTIONS.items()})
 
 
 @router.get("/instances", summary="List instances of all workflows", dependencies=VIEWER, responses=READS)
 async def list_all(here: Reader, page: Page, asked: Asked, workflow_id: OneWorkflow = None) -> Response:
-    """The latest runs of instances, the one created last first."""
+    """The latest run of each instance, newest instance first."""
     mark = here.watermark()
     found = await here.read(browsing.browse, page, structs.replace(asked, workflow_id=workflow_id))
     return json_response(found, mark=mark)
@@ -53,7 +53,7 @@ async def list_all(here: Reader, page: Page, asked: Asked, workflow_id: OneWorkf
 
 @router.get("/instances/counts", summary="Count instances", dependencies=VIEWER, responses=READS)
 async def count_all(here: Reader, workflow_id: OneWorkflow = None) -> Response:
-    """How many instances have which status, of one workflow or of all."""
+    """The number of instances in each status, of one workflow or of all."""
     mark = here.watermark()
     found = await here.read(browsing.counts, workflow_id)
     return json_response({"total_count": sum(found.values()), "counts": found}, mark=mark)
@@ -63,7 +63,7 @@ async def count_all(here: Reader, workflow_id: OneWorkflow = None) -> Response:
 async def list_instances(
     here: Reader, workflow_id: WorkflowId, page: Page, asked: Asked, *, aggregated: Aggregated = False
 ) -> Response:
-    """The latest runs of the instances of a workflow, the one created last first."""
+    """The latest run of each instance of a workflow, newest instance first."""
     mark = here.watermark()
     if await here.read(workflows.workflow, workflow_id) is None:
         raise no_workflow(workflow_id)
@@ -73,13 +73,13 @@ async def list_instances(
     return json_response(found, mark=mark)
 
 
-@router.get("/{workflow_id}/matrix", summary="Instances and their steps", dependencies=VIEWER, responses=READS)
+@router.get("/{workflow_id}/matrix", summary="List instances with their steps", dependencies=VIEWER, responses=READS)
 async def get_matrix(
     here: Reader,
     workflow_id: WorkflowId,
-    limit: Annotated[int, Query(ge=1, le=MATRIX_MAX, description="The last so many instances.")] = MATRIX_DEFAULT,
+    limit: Annotated[int, Query(ge=1, le=MATRIX_MAX, description="How many instances to return.")] = MATRIX_DEFAULT,
 ) -> Response:
-    """The state of each step of the last instances of a workflow, after all their runs: one row for each instance."""
+    """The state of each step of the newest instances of a workflow, after all their runs. One row per instance."""
     mark = here.watermark()
     if await here.read(workflows.workflow, workflow_id) is None:
         raise no_workflow(workflow_id)
@@ -109,7 +109,7 @@ async def _one_run(
 
 @router.get("/{workflow_id}/instances/{instance_id}/runs", summary="List runs", dependencies=VIEWER, responses=READS)
 async def list_runs(here: Reader, workflow_id: WorkflowId, instance_id: InstanceId, page: Page) -> Response:
-    """The runs of an instance, the latest first."""
+    """The runs of an instance, latest first."""
     mark = here.watermark()
     if await here.read(queries.run, workflow_id, instance_id) is None:
         raise no_instance(workflow_id, instance_id)
@@ -129,12 +129,12 @@ async def get_run(
 
 @router.get(
     "/{workflow_id}/instances/{instance_id}/timeline",
-    summary="What happened to an instance",
+    summary="Get the timeline of an instance",
     dependencies=VIEWER,
     responses=READS,
 )
 async def get_timeline(here: Reader, workflow_id: WorkflowId, instance_id: InstanceId) -> Response:
-    """States, actions and messages of the instance and its steps, in order."""
+    """The status changes, actions and messages of an instance and its steps, in order."""
     mark = here.watermark()
     if await here.read(queries.run, workflow_id, instance_id) is None:
         raise no_instance(workflow_id, instance_id)

@@ -1,4 +1,4 @@
-"""Dead letters of an embedded log: looking at them, and publishing their records again."""
+"""Dead letters of an embedded log: list them, and publish their records again."""
 
 import asyncio
 from typing import Annotated, Any, Final
@@ -20,7 +20,7 @@ COUNT: Final = 20
 COUNT_MAX: Final = 1_000
 OFFSET_MAX: Final = 2**63 - 1
 
-Offset = Annotated[int, Path(ge=0, le=OFFSET_MAX, description="Where the letter stands, as the list shows it.")]
+Offset = Annotated[int, Path(ge=0, le=OFFSET_MAX, description="The offset of the dead letter, as the list shows it.")]
 REDRIVES: Final[dict[int | str, dict[str, Any]]] = {status: WRITES[status] for status in (400, 401, 403, 404, 422, 503)}
 
 
@@ -38,9 +38,9 @@ def _missing(offset: int) -> NotFound:
 @router.get("/dead-letters", summary="List dead letters", dependencies=VIEWER, responses=READS | {422: WRITES[422]})
 async def list_letters(
     here: Here,
-    count: Annotated[int, Query(ge=1, le=COUNT_MAX, description="The last so many.")] = COUNT,
+    count: Annotated[int, Query(ge=1, le=COUNT_MAX, description="How many dead letters to return.")] = COUNT,
 ) -> Response:
-    """The last records that were put aside, oldest first: what failed, at which stage, why, and where they stand."""
+    """The last dead letters, oldest first: the record, the stage that failed, the reason, and the position."""
     letters = letters_of(here)
     return json_response({"elements": await anyio.to_thread.run_sync(letters.last, count)})
 
@@ -49,7 +49,7 @@ async def list_letters(
     "/dead-letters/{offset}", summary="Get a dead letter", dependencies=VIEWER, responses=READS | {422: WRITES[422]}
 )
 async def get_letter(here: Here, offset: Offset) -> Response:
-    """One letter, by its offset."""
+    """One dead letter, by its offset."""
     found = await anyio.to_thread.run_sync(letters_of(here).get, offset)
     if found is None:
         raise _missing(offset)
@@ -58,12 +58,12 @@ async def get_letter(here: Here, offset: Offset) -> Response:
 
 @router.post(
     "/dead-letters/{offset}/actions/redrive",
-    summary="Publish a record again",
+    summary="Redrive a dead letter",
     dependencies=OPERATOR,
     responses=REDRIVES,
 )
 async def redrive(here: Here, offset: Offset) -> Response:
-    """Publish the record of a letter again, where it stood, with its key and headers. Twice publishes it twice."""
+    """Publish the record of a dead letter to its topic again, with its key and headers. Each call publishes it once."""
     try:
         found = await anyio.to_thread.run_sync(letters_of(here).redrive, offset)
     except (NotRedrivable, UnknownPlace) as error:

@@ -1,4 +1,4 @@
-"""What Prometheus asks for."""
+"""The metrics route, for Prometheus."""
 
 from typing import Any, Final
 
@@ -16,9 +16,9 @@ router = APIRouter(tags=["health"])
 REFUSALS: Final[dict[int | str, dict[str, Any]]] = {status: READS[status] for status in (401, 403, 503)}
 
 
-@router.get("/metrics", summary="Metrics", dependencies=VIEWER, responses=REFUSALS, response_class=Response)
+@router.get("/metrics", summary="Get metrics", dependencies=VIEWER, responses=REFUSALS, response_class=Response)
 async def metrics(here: Here, request: Request) -> Response:
-    """Metrics of this node in Prometheus' text format; with an embedded log, those of the engine too."""
+    """The metrics of this node in the Prometheus text format. With an embedded log, the metrics of the engine too."""
     requests: Requests = request.app.state.requests
     lines = [*requests.lines(), *view_lines(await lag_of(here)), *await here.read(depths)]
     text = "\n".join(lines) + "\n"

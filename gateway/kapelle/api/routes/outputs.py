@@ -15,9 +15,9 @@ from kapelle.views.queries import tasks as queries
 router = APIRouter(tags=["tasks"], dependencies=OPERATOR)
 
 
-@router.put("/output-data", summary="Tell what a step made", responses=WRITES)
+@router.put("/output-data", summary="Report the outputs of a step", responses=WRITES)
 async def put_output(request: Request, here: Here, caller: Writer, body: OutputBody) -> Response:
-    """End the attempt of a step that has this token as succeeded, with these parameters as its outputs."""
+    """End the attempt that has this token as succeeded, with these parameters as its outputs."""
     at = (body.workflow_id, body.workflow_instance_id, body.step_id)
     attempt = (await here.read(queries.attempts_by, [body.token])).get(body.token)
     if attempt is None or at != (attempt.workflow_id, attempt.instance_id, attempt.step_id):

@@ -1,4 +1,4 @@
-"""What can be changed of a workflow without a new version."""
+"""The properties of a workflow, which change without a new version."""
 
 from typing import Annotated, Any, Final
 
@@ -17,12 +17,12 @@ router = APIRouter(prefix="/workflows/{workflow_id}", tags=["properties"])
 OBJECT: Final[dict[str, Any]] = {
     "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
 }
-TagName = Annotated[str, Path(min_length=1, max_length=256)]
+TagName = Annotated[str, Path(min_length=1, max_length=256, description="The name of a tag.")]
 
 
 @router.post("/properties", summary="Change properties", dependencies=ADMIN, responses=WRITES, openapi_extra=OBJECT)
 async def change_properties(request: Request, here: Here, caller: Writer, workflow_id: WorkflowId) -> Response:
-    """Change properties, or reset some. What is absent stays."""
+    """Change or reset properties. Properties that the request does not name stay as they are."""
     await members_of(request)
     text = (await request.body()).decode()
     command = c.ChangeProperties(caller.request_id, caller.user, text)
@@ -33,7 +33,7 @@ async def change_properties(request: Request, here: Here, caller: Writer, workfl
 
 @router.post("/properties/tag", summary="Add a tag", dependencies=ADMIN, responses=WRITES, openapi_extra=OBJECT)
 async def add_tag(request: Request, here: Here, caller: Writer, workflow_id: WorkflowId) -> Response:
-    """Add a tag, or replace the one of its name."""
+    """Add a tag, or replace the tag with the same name."""
     await members_of(request)
     command = c.TagWorkflow(caller.request_id, caller.user, (await request.body()).decode())
     answer = await tell(here, caller, workflow_id, command)
@@ -42,7 +42,7 @@ async def add_tag(request: Request, here: Here, caller: Writer, workflow_id: Wor
 
 @router.delete("/properties/tag/{name}", summary="Remove a tag", dependencies=ADMIN, responses=WRITES)
 async def remove_tag(here: Here, caller: Writer, workflow_id: WorkflowId, name: TagName) -> Response:
-    """Remove the tag of this name."""
+    """Remove the tag with this name."""
     command = c.UntagWorkflow(caller.request_id, caller.user, name)
     answer = await tell(here, caller, workflow_id, command)
     return json_response(answer)
@@ -50,7 +50,7 @@ async def remove_tag(here: Here, caller: Writer, workflow_id: WorkflowId, name: 
 
 @router.get("/properties-snapshot/latest", summary="Get the properties", dependencies=VIEWER, responses=READS)
 async def get_properties(here: Reader, workflow_id: WorkflowId) -> Response:
-    """The properties as they are now."""
+    """The current properties of a workflow."""
     mark = here.watermark()
     found = await here.read(queries.properties, workflow_id)
     if found is None:

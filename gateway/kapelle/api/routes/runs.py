@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 
 from kapelle.api.asking import Question, ask, members_of, settled, text_of
 from kapelle.api.bodies import ActionBody, Policy, RestartBody, StartBody
-from kapelle.api.callers import Caller, EndAction, InstanceAt, RunAt, VersionAt, Writer, number_of
+from kapelle.api.callers import Caller, EndAction, EndActionAt, InstanceAt, RunAt, VersionAt, Writer, number_of
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest
 from kapelle.api.routes.guards import OPERATOR, WRITES
@@ -28,7 +28,7 @@ INSTANCE: Final = "/instances/{instance_id}"
 
 @router.post("/versions/{version}/actions/start", summary="Start an instance", dependencies=OPERATOR, responses=WRITES)
 async def start(request: Request, here: Here, caller: Writer, at: VersionAt, body: StartBody | None = None) -> Response:
-    """Start an instance. The same request id gives the same instance, however often it is asked for."""
+    """Start an instance. Requests with the same request id return the same instance."""
     workflow_id, version = at
     said = body or StartBody()
     caller, members = caller.named(said.request_id), await members_of(request)
@@ -70,7 +70,7 @@ async def started(here: Context, caller: Caller, outcome: Outcome) -> dict[str, 
 async def restart(
     request: Request, here: Here, caller: Writer, at: InstanceAt, body: RestartBody | None = None
 ) -> Response:
-    """Run an instance that has ended again: a new run, which goes through the run strategy like a start."""
+    """Start a new run of an instance that has ended. The run strategy applies to it as to a start."""
     said = body or RestartBody()
     if said.restart_policy is Policy.RESTART_FROM_SPECIFIC:
         raise BadRequest("Expected a restart from a step to name the step: …/steps/{step_id}/actions/restart")
@@ -106,9 +106,12 @@ async def ask_run(here: Context, caller: Caller, at: tuple[str, int], command: c
     responses=WRITES,
 )
 async def act_on_instance(
-    here: Here, caller: Writer, at: InstanceAt, action: EndAction, body: ActionBody | None = None
+    here: Here, caller: Writer, at: InstanceAt, action: EndActionAt, body: ActionBody | None = None
 ) -> Response:
-    """End an instance, queued or running (killed ones end as failed), or go on past one that failed."""
+    """Stop or kill a queued or running instance, or unblock a failed one.
+
+    A killed instance ends as FAILED. Unblocking lets the run strategy continue past the failed instance.
+    """
     said = body or ActionBody()
     caller = caller.named(said.request_id)
     if action is EndAction.UNBLOCK:
@@ -125,9 +128,9 @@ async def act_on_instance(
     responses=WRITES,
 )
 async def act_on_run(
-    here: Here, caller: Writer, at: RunAt, action: EndAction, body: ActionBody | None = None
+    here: Here, caller: Writer, at: RunAt, action: EndActionAt, body: ActionBody | None = None
 ) -> Response:
-    """The same, refused if another run than the named one is the latest by now."""
+    """Stop, kill or unblock an instance, but only if the named run is still its latest run."""
     workflow_id, instance_id, run_id = at
     number, latest = number_of(run_id, "run"), await here.read(queries.status_of, workflow_id, instance_id)
     if number is not None and latest is not None and latest[0] != number:

@@ -27,12 +27,12 @@ STATUSES: Final = {"SignalAccepted": "ACCEPTED", "SignalDuplicated": "DUPLICATED
 ONE: Final = "/signals/{name:name}/instances/{sequence}"
 
 Name = Annotated[str, Path(min_length=1, max_length=NAME_CHARS_MAX, description="The name of a signal.")]
-Way = Annotated[Direction, Query(description="To what came of it, to where it came from, or both.")]
-Depth = Annotated[int, Query(ge=1, le=DEPTH_MAX, description="How many edges away at most.")]
+Way = Annotated[Direction, Query(description="`forward` to effects, `backward` to causes, or `both`.")]
+Depth = Annotated[int, Query(ge=1, le=DEPTH_MAX, description="Maximum number of edges to follow.")]
 
 
 def no_signal(name: str, sequence: int | None) -> NotFound:
-    """There is none of this name and number."""
+    """The signal does not exist."""
     what = f"a signal {name!r}" if sequence is None else f"signal {sequence} of {name!r}"
     return NotFound(f"Expected {what} to exist, but it does not")
 
@@ -41,9 +41,9 @@ def no_signal(name: str, sequence: int | None) -> NotFound:
     "/signals", summary="Announce a signal", dependencies=OPERATOR, responses=WRITES, openapi_extra=REQUEST_BODY
 )
 async def announce(here: Here, caller: Writer, said: Announced) -> Response:
-    """Say that something has happened. The same id under the same name is the same signal, and counts once.
+    """Announce that something has happened. Announcements with the same name and id are the same signal.
 
-    A CloudEvent does so too: its type is the name, its source and id are the id, and its data holds the parameters.
+    The body may be a CloudEvent. Its type is the name, its source and id form the id, its data holds the parameters.
     """
     question = Question(SIGNALS, said.name, said, announcer(said.name))
     outcome = await ask(here, caller, question)
@@ -66,33 +66,38 @@ def _answer(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-@router.get("/signals", summary="List names of signals", dependencies=VIEWER, responses=READS)
+@router.get("/signals", summary="List signal names", dependencies=VIEWER, responses=READS)
 async def list_names(
     here: Reader,
     page: Page,
-    prefix: Annotated[str, Query(max_length=NAME_CHARS_MAX, description="What they begin with.")] = "",
+    prefix: Annotated[str, Query(max_length=NAME_CHARS_MAX, description="Only names that begin with this.")] = "",
 ) -> Response:
-    """All names, with how many signals each has had, and how many triggers and steps want to hear of it."""
+    """All signal names, with the number of signals, subscribed triggers and waiting steps of each."""
     mark = here.watermark()
     return json_response(await here.read(queries.names, page, prefix), mark=mark)
 
 
 @router.get("/signals/{name:name}/instances", summary="List signals", dependencies=VIEWER, responses=READS)
 async def list_signals(here: Reader, name: Name, page: Page) -> Response:
-    """The signals of a name, the latest first."""
+    """The signals of a name, latest first."""
     mark = here.watermark()
     await _known(here, name)
     return json_response(await here.read(queries.of_name, name, page), mark=mark)
 
 
-@router.get("/signals/{name:name}/refused", summary="List announcements in vain", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/signals/{name:name}/refused",
+    summary="List duplicate and late announcements",
+    dependencies=VIEWER,
+    responses=READS,
+)
 async def list_refused(
     here: Reader,
     name: Name,
     page: Page,
-    signal_id: Annotated[str | None, Query(max_length=1_024, description="Only those of this id.")] = None,
+    signal_id: Annotated[str | None, Query(max_length=1_024, description="Only announcements with this id.")] = None,
 ) -> Response:
-    """Repetitions and what came too late, the latest first."""
+    """Announcements that were refused as duplicates or as too late, latest first."""
     mark = here.watermark()
     await _known(here, name)
     return json_response(await here.read(queries.refused, name, page, signal_id), mark=mark)
@@ -105,7 +110,7 @@ async def _known(here: Context, name: str) -> None:
 
 @router.get(ONE, summary="Get a signal", dependencies=VIEWER, responses=READS)
 async def get_signal(here: Reader, name: Name, sequence: RunSelector) -> Response:
-    """One signal, by its number or as the latest."""
+    """One signal, by its sequence number, or the latest."""
     mark, number = here.watermark(), number_of(sequence, "signal")
     found = await here.read(queries.signal, name, number)
     if found is None:
@@ -113,9 +118,9 @@ async def get_signal(here: Reader, name: Name, sequence: RunSelector) -> Respons
     return json_response(found, mark=mark)
 
 
-@router.get(f"{ONE}/explain", summary="What came of a signal, and why", dependencies=VIEWER, responses=READS)
+@router.get(f"{ONE}/explain", summary="Explain the effects of a signal", dependencies=VIEWER, responses=READS)
 async def explain_signal(here: Reader, name: Name, sequence: RunSelector) -> Response:
-    """The verdict of each trigger and step that wanted to hear of its name when it came."""
+    """The verdict of each trigger and step that was subscribed to the signal when it arrived, with the reason."""
     mark, number = here.watermark(), number_of(sequence, "signal")
     found = await here.read(explaining.explained, name, number)
     if found is None:
@@ -123,11 +128,14 @@ async def explain_signal(here: Reader, name: Name, sequence: RunSelector) -> Res
     return json_response(found, mark=mark)
 
 
-@router.get(f"{ONE}/lineage", summary="Lineage of a signal", dependencies=VIEWER, responses=READS)
+@router.get(f"{ONE}/lineage", summary="Get the lineage of a signal", dependencies=VIEWER, responses=READS)
 async def signal_lineage(
     here: Reader, name: Name, sequence: RunSelector, direction: Way = Direction.BOTH, depth: Depth = DEPTH_MAX
 ) -> Response:
-    """Instances that it started or that waited for it, what those published, and so on; and where it came from."""
+    """The instances that the signal started or that waited for it, the signals they announced, and so on.
+
+    Backward: the step that announced the signal, and the causes of its instance.
+    """
     mark, number = here.watermark(), number_of(sequence, "signal")
     found = await here.read(queries.signal, name, number)
     if found is None:
@@ -138,14 +146,14 @@ async def signal_lineage(
 
 @router.get(
     "/workflows/{workflow_id}/instances/{instance_id}/lineage",
-    summary="Lineage of an instance",
+    summary="Get the lineage of an instance",
     dependencies=VIEWER,
     responses=READS,
 )
 async def instance_lineage(
     here: Reader, at: InstanceAt, direction: Way = Direction.BOTH, depth: Depth = DEPTH_MAX
 ) -> Response:
-    """The signals that started it or that it waited for, those that it published, and so on."""
+    """The signals that started the instance or that it waited for, the signals it announced, and so on."""
     mark = here.watermark()
     if await here.read(instances.run, *at) is None:
         raise no_instance(*at)
@@ -159,9 +167,9 @@ async def instance_lineage(
 async def list_triggers(
     here: Reader,
     workflow_id: WorkflowId,
-    with_disarmed: Annotated[bool, Query(description="Those of the past, too.")] = False,
+    with_disarmed: Annotated[bool, Query(description="Include triggers that are no longer armed.")] = False,
 ) -> Response:
-    """The signal triggers that are armed: what they want, and which signals wait for which partners."""
+    """The armed signal triggers of a workflow: their definitions, and the signals that wait for others to join."""
     mark = here.watermark()
     if await here.read(workflows.workflow, workflow_id) is None:
         raise no_workflow(workflow_id)
@@ -170,10 +178,13 @@ async def list_triggers(
 
 
 @router.get(
-    "/workflows/{workflow_id}/triggers/explain", summary="Why it did not start", dependencies=VIEWER, responses=READS
+    "/workflows/{workflow_id}/triggers/explain",
+    summary="Explain why a workflow did not start",
+    dependencies=VIEWER,
+    responses=READS,
 )
 async def explain_triggers(here: Reader, workflow_id: WorkflowId) -> Response:
-    """For each trigger the latest signals of its names, what it made of them, and what is missing."""
+    """For each trigger, its latest signals, the verdict on each, and the signals that are missing."""
     mark = here.watermark()
     found = await here.read(triggers.explained, workflow_id)
     if found is None:

@@ -13,12 +13,12 @@ from kapelle.sources.sns import CONFIRM, NOTIFY
 router = APIRouter(tags=["signals"])
 
 
-@router.post("/sns/{name}", summary="Announce a signal by Amazon SNS", status_code=202, responses=ANSWERS)
+@router.post("/sns/{name}", summary="Announce a signal through Amazon SNS", status_code=202, responses=ANSWERS)
 async def take_message(name: HookName, request: Request, here: Here) -> Response:
-    """Make a notification into a signal, as the rule of the endpoint says, or confirm a subscription."""
+    """Announce the signal that the rule of the endpoint makes from a notification, or confirm a subscription."""
     sns = here.settings.sns
     if sns is None or not sns.knows(name):
-        raise NotFound("Expected an endpoint that is known here, but found another one")
+        raise NotFound("Expected the name of a configured endpoint, but found another one")
     try:
         envelope = await sns.received(name, await request.body())
         if envelope["Type"] == CONFIRM:

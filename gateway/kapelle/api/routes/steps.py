@@ -1,11 +1,11 @@
-"""Steps: what there is of them, and what can be done to one."""
+"""Reading steps, and the actions on them."""
 
 import msgspec
 from fastapi import APIRouter, Request, Response
 
 from kapelle.api.asking import members_of, text_of
 from kapelle.api.bodies import ActionBody, StepRestartBody
-from kapelle.api.callers import InstanceAt, Reader, RunSelector, StepAction, StepAt, Writer, number_of
+from kapelle.api.callers import InstanceAt, Reader, RunSelector, StepActionAt, StepAt, Writer, number_of
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import NotFound
 from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
@@ -20,10 +20,9 @@ router = APIRouter(prefix="/workflows/{workflow_id}/instances/{instance_id}", ta
 
 
 def no_step(workflow_id: str, instance_id: int, step_id: str) -> NotFound:
-    """The step has no such attempt, or was not created."""
+    """The step was not created, or has no such attempt."""
     return NotFound(
-        f"Expected such an attempt of step {step_id!r} of instance {workflow_id}/{instance_id} to exist, "
-        "but it does not"
+        f"Expected this attempt of step {step_id!r} of instance {workflow_id}/{instance_id} to exist, but it does not"
     )
 
 
@@ -89,7 +88,7 @@ async def _shown(
 async def restart_step(
     request: Request, here: Here, caller: Writer, at: StepAt, body: StepRestartBody | None = None
 ) -> Response:
-    """Run an instance that has ended again from this step on, or try a failed step of a running one again."""
+    """Restart an ended instance from this step in a new run, or retry a failed step of a running instance."""
     said = body or StepRestartBody()
     caller, members = caller.named(said.request_id), await members_of(request)
     workflow_id, instance_id, step_id = at
@@ -110,12 +109,18 @@ def _of_step(step_id: str, params: str) -> str:
 
 
 @router.put(
-    "/steps/{step_id}/actions/{action}", summary="Stop, kill, skip or bypass", dependencies=OPERATOR, responses=WRITES
+    "/steps/{step_id}/actions/{action}",
+    summary="Stop, kill, skip or bypass a step",
+    dependencies=OPERATOR,
+    responses=WRITES,
 )
 async def act_on_step(
-    here: Here, caller: Writer, at: StepAt, action: StepAction, body: ActionBody | None = None
+    here: Here, caller: Writer, at: StepAt, action: StepActionAt, body: ActionBody | None = None
 ) -> Response:
-    """Stop or kill a step, go on as if it were done (of an ended instance: in a new run), or wait for no signals."""
+    """Stop, kill or skip a step, or bypass the signals that it waits for.
+
+    After a skip the run continues as if the step had succeeded. Skipping a step of an ended instance starts a new run.
+    """
     said = body or ActionBody()
     caller = caller.named(said.request_id)
     workflow_id, instance_id, step_id = at

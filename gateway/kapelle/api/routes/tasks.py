@@ -1,4 +1,4 @@
-"""Workers over HTTP: taking tasks, and answering."""
+"""Workers over HTTP: poll for tasks, and report on them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -33,17 +33,17 @@ def _claims(request: Request) -> Claims:
     return found
 
 
-@router.post("/poll", summary="Take tasks", responses=WRITES)
+@router.post("/poll", summary="Poll for tasks", responses=WRITES)
 async def poll(request: Request, here: Here, body: PollBody) -> Response:  # noqa: ARG001 - named for the schema
-    """Tasks that are the worker's from now on, under their lease; waits while there is none."""
+    """Assign waiting tasks to a worker under a lease. Waits up to `wait_ms` while there are none."""
     wanted = Poll(body.worker, tuple(dict.fromkeys(body.types)), body.max, body.wait_ms / 1000)
     tasks, cancelled = await _claims(request).poll(wanted)
     return json_response({"tasks": [msgspec.structs.asdict(task) for task in tasks], "cancelled": cancelled})
 
 
-@router.post("/reports", summary="Answer", responses=WRITES)
+@router.post("/reports", summary="Report on tasks", responses=WRITES)
 async def reports(request: Request, here: Here, caller: Writer, body: ReportsBody) -> Response:
-    """What a worker says of its tasks: that they go on, or how they ended. A result counts once for each attempt."""
+    """Send heartbeats and results of tasks. The first result of an attempt counts."""
     written = _as_written((await members_of(request)).get("reports"))
     said = [
         Said(

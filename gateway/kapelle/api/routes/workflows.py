@@ -1,4 +1,4 @@
-"""Workflows: what there is of them, and what can be done to all of one."""
+"""Reading workflows, and the actions on a workflow as a whole."""
 
 from typing import Annotated, Any
 
@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 
 from kapelle.api.asking import Question, ask, settled
 from kapelle.api.bodies import ActionBody
-from kapelle.api.callers import Caller, EndAction, Page, Reader, Selector, WorkflowId, Writer
+from kapelle.api.callers import Caller, EndAction, EndActionAt, Page, Reader, Selector, WorkflowId, Writer
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest, NotFound
 from kapelle.api.routes.guards import ADMIN, OPERATOR, READS, VIEWER, WRITES
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/workflows", tags=["workflows"])
 
 
 def no_workflow(workflow_id: str) -> NotFound:
-    """There is none of this id."""
+    """The workflow does not exist."""
     return NotFound(f"Expected workflow {workflow_id!r} to exist, but it does not")
 
 
@@ -28,16 +28,16 @@ def no_workflow(workflow_id: str) -> NotFound:
 async def list_workflows(
     here: Reader,
     page: Page,
-    prefix: Annotated[str, Query(max_length=256, description="What their ids begin with.")] = "",
+    prefix: Annotated[str, Query(max_length=256, description="Only workflows whose id begins with this.")] = "",
 ) -> Response:
-    """All workflows, by id."""
+    """All workflows, ordered by id."""
     mark = here.watermark()
     return json_response(await here.read(queries.listed, page, prefix), mark=mark)
 
 
 @router.get("/{workflow_id}/versions/pagination", summary="List versions", dependencies=VIEWER, responses=READS)
 async def list_versions(here: Reader, workflow_id: WorkflowId, page: Page) -> Response:
-    """The versions of a workflow, the latest first."""
+    """The versions of a workflow, latest first."""
     mark = here.watermark()
     found = await here.read(queries.versions, workflow_id, page)
     if not found["total_count"]:
@@ -47,7 +47,7 @@ async def list_versions(here: Reader, workflow_id: WorkflowId, page: Page) -> Re
 
 @router.get("/{workflow_id}/versions/{version}", summary="Get a version", dependencies=VIEWER, responses=READS)
 async def get_version(here: Reader, workflow_id: WorkflowId, version: Selector) -> Response:
-    """The definition of a version, with the properties of its workflow."""
+    """The definition of a version, with the current properties of its workflow."""
     mark = here.watermark()
     word = version.lower()
     if word not in ("active", "latest", "default") and not (word.isascii() and word.isdigit()):
@@ -58,9 +58,9 @@ async def get_version(here: Reader, workflow_id: WorkflowId, version: Selector) 
     return json_response(found, mark=mark)
 
 
-@router.get("/{workflow_id}/overview", summary="A workflow on one page", dependencies=VIEWER, responses=READS)
+@router.get("/{workflow_id}/overview", summary="Get an overview of a workflow", dependencies=VIEWER, responses=READS)
 async def get_overview(here: Reader, workflow_id: WorkflowId) -> Response:
-    """Its versions, properties, and how many instances are in which state."""
+    """The versions and properties of a workflow, and the number of its instances in each status."""
     mark = here.watermark()
     found = await here.read(queries.overview, workflow_id)
     if found is None:
@@ -68,9 +68,9 @@ async def get_overview(here: Reader, workflow_id: WorkflowId) -> Response:
     return json_response(found, mark=mark)
 
 
-@router.get("/{workflow_id}/timeline", summary="What was changed", dependencies=VIEWER, responses=READS)
+@router.get("/{workflow_id}/timeline", summary="Get the timeline of a workflow", dependencies=VIEWER, responses=READS)
 async def get_timeline(here: Reader, workflow_id: WorkflowId) -> Response:
-    """Pushes, activations and changes of properties, the latest first."""
+    """Pushes, activations and changes of properties, latest first."""
     mark = here.watermark()
     if await here.read(queries.workflow, workflow_id) is None:
         raise no_workflow(workflow_id)
@@ -93,7 +93,7 @@ async def tell(here: Context, caller: Caller, workflow_id: str, command: Contrac
 
 @router.delete("/{workflow_id}", summary="Delete a workflow", dependencies=ADMIN, responses=WRITES)
 async def delete_workflow(here: Here, caller: Writer, workflow_id: WorkflowId) -> Response:
-    """Delete a workflow that has nothing queued or running."""
+    """Delete a workflow that has no queued or running instances."""
     command = c.DeleteWorkflow(caller.request_id, caller.user)
     answer = await tell(here, caller, workflow_id, command)
     return json_response(answer)
@@ -112,9 +112,9 @@ async def activate(here: Here, caller: Writer, workflow_id: WorkflowId, version:
     return json_response(answer)
 
 
-@router.put("/{workflow_id}/actions/deactivate", summary="Deactivate", dependencies=ADMIN, responses=WRITES)
+@router.put("/{workflow_id}/actions/deactivate", summary="Deactivate a workflow", dependencies=ADMIN, responses=WRITES)
 async def deactivate(here: Here, caller: Writer, workflow_id: WorkflowId) -> Response:
-    """Leave a workflow without an active version."""
+    """Remove the active version of a workflow. Its triggers are disarmed."""
     command = c.DeactivateWorkflow(caller.request_id, caller.user)
     answer = await tell(here, caller, workflow_id, command)
     return json_response(answer)
@@ -127,9 +127,12 @@ async def deactivate(here: Here, caller: Writer, workflow_id: WorkflowId) -> Res
     responses=WRITES,
 )
 async def act_on_all(
-    here: Here, caller: Writer, workflow_id: WorkflowId, action: EndAction, body: ActionBody | None = None
+    here: Here, caller: Writer, workflow_id: WorkflowId, action: EndActionAt, body: ActionBody | None = None
 ) -> Response:
-    """End every instance that is queued or running (killed ones end as failed), or go on past those that failed."""
+    """Stop or kill every queued or running instance, or unblock all failed ones.
+
+    Killed instances end as FAILED. Unblocking lets the run strategy continue past failed instances.
+    """
     said = body or ActionBody()
     caller = caller.named(said.request_id)
     if action is EndAction.UNBLOCK:

@@ -23,7 +23,7 @@ INSTANCE: Final = "INSTANCE"
 
 
 class Direction(StrEnum):
-    """Which way to go."""
+    """The direction of a lineage query: causes, effects, or both."""
 
     FORWARD = "forward"
     BACKWARD = "backward"

@@ -1,0 +1,137 @@
+"""What users read is plain technical English: some phrases are kept out, and modules that are named exist."""
+
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from kapelle.topology import exposition
+from kapelle.topology.exposition import Metric
+from tests.support import openapi_texts
+from tests.tidy.files import REPOSITORY, UNITS, name_of, project_files
+
+# A phrase that is kept out, in lower case, and what to write instead.
+PLAIN: Final = {
+    "in vain": "duplicate and late announcements",
+    "so many": "how many instances to show, or a number",
+    "so long as": "while",
+    "that is none": "that is not valid",
+    "that are none": "that are not valid",
+    "as far as those ask who": "for",
+    "mended": "created, repaired or fixed",
+    "mends": "repairs or fixes",
+    "to hear of": "subscribed to",
+    "nobody wanted": "no trigger or step subscribed to",
+    "what there is of": "list, or the name of the thing",
+    "what came of": "the outcome, the result or the effects of",
+    "what comes of": "the outcome, the result or the effects of",
+    "what became of": "the outcome of",
+    "what was made of": "the verdict on, or the outcome of",
+    "all that is wrong": "all problems",
+    "who has n": "a consumer that has seen n",
+    "made anew": "rebuilt, or created again",
+    "told apart": "distinguished",
+    "it makes no sense": "it is not valid",
+    "there is no such thing": "it does not exist",
+    "not as things are": "not in the current state",
+    "as things are": "in the current state",
+    "what it needs is not so": "a precondition does not hold",
+    "too small a role": "the role does not allow this",
+    "by its own word": "as it reports",
+    "put aside": "set aside, or written to the dead letters",
+    "whom it concerns": "the subscriptions that it matches",
+    "gone on with": "continued",
+    "the word of": "the report of",
+    "words of workers": "reports of workers",
+    "lives in kafka": "runs on Kafka",
+    "where to read on": "further reading",
+}
+
+# What users read, except pages that are made from the command line: add these when `--help` is plain.
+NOT_YET_PLAIN: Final = ("docs/cli.md",)
+HISTORY: Final = "docs/decisions/"  # decisions stay as they were taken
+
+# A dotted name as documents write it; a part in capitals stands for something else.
+MODULE: Final = re.compile(r"`(kapelle(?:\.(?![A-Z]+\b)[A-Za-z_][A-Za-z0-9_]*)+)`")
+
+
+def pages() -> list[Path]:
+    """The documents for users, authors, operators and contributors."""
+    found = [path for path in project_files() if path.suffix == ".md"]
+    return [path for path in found if not name_of(path).startswith((HISTORY, "CHANGELOG", *NOT_YET_PLAIN))]
+
+
+def metrics() -> Iterator[Metric]:
+    """Every metric that a module of the product describes."""
+    for name in METRIC_MODULES:
+        for value in vars(importlib.import_module(name)).values():
+            many = value.values() if isinstance(value, dict) else (value,)
+            yield from (one for one in many if isinstance(one, Metric))
+
+
+METRIC_MODULES: Final = (
+    exposition.__name__,
+    "kapelle.api.measuring",
+    "kapelle.sinks.metrics",
+    "kapelle.sources.metrics",
+)
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """What users read, by where it stands."""
+    for page in pages():
+        yield name_of(page), page.read_text()
+    yield "the OpenAPI document", openapi_texts.texts()
+    for metric in metrics():
+        yield f"help of {metric.name}", metric.help
+
+
+def test_phrases_of_the_old_dialect_are_kept_out_of_what_users_read() -> None:
+    read = [(where, " ".join(text.lower().split())) for where, text in texts()]
+    found = [
+        f"{where}: {phrase!r}: write {plain!r}"
+        for where, text in read
+        for phrase, plain in PLAIN.items()
+        if re.search(rf"\b{re.escape(phrase)}\b", text)
+    ]
+
+    assert len(read) > 90
+    assert found == []
+
+
+@pytest.mark.parametrize("phrase", ["in vain", "so many"])
+def test_a_phrase_is_found_wherever_lines_break(phrase: str) -> None:
+    text = phrase.replace(" ", "\n    ")
+
+    assert re.search(rf"\b{re.escape(phrase)}\b", " ".join(text.split()))
+
+
+def test_every_module_that_a_document_names_exists() -> None:
+    portions = {path.parent.name for unit in UNITS for path in (REPOSITORY / unit / "kapelle").glob("*/__init__.py")}
+    named = [
+        (name_of(page), name)
+        for page in project_files()
+        if page.suffix == ".md" and not name_of(page).startswith((HISTORY, "CHANGELOG"))
+        for name in MODULE.findall(page.read_text())
+        if name.split(".")[1] in portions  # others are topics, groups and attributes of spans
+    ]
+
+    assert len(named) > 50
+    assert [f"{page}: {name}" for page, name in named if not is_there(name)] == []
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is a module, or something that a module has."""
+    parts = name.split(".")
+    for at in range(len(parts), 1, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:at]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[at:]:
+            found = getattr(found, part, None)
+        return found is not None
+    return False
