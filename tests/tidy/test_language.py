@@ -75,8 +75,7 @@ def metrics() -> Iterator[Metric]:
 METRIC_MODULES: Final = (
     exposition.__name__,
     "kapelle.api.measuring",
-    "kapelle.sinks.metrics",
-    "kapelle.sources.metrics",
+    "kapelle.relay.metrics",
 )
 
 
