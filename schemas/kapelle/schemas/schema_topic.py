@@ -4,9 +4,18 @@ The key is the fingerprint as 16 hex digits, the value is the schema's JSON. Bot
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from kapelle.schemas.catalog import Catalog
 from kapelle.schemas.errors import BadSchema
+
+
+class SchemaRecord(NamedTuple):
+    """A record of the topic as it came, and where it stands, for the log."""
+
+    key: bytes
+    value: bytes | None
+    where: str
 
 
 def to_records(catalog: Catalog) -> list[tuple[bytes, bytes]]:

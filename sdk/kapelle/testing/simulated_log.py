@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+from kapelle.schemas.schema_topic import SchemaRecord
 from kapelle.testing.cluster import Cluster, Entry, Outcome, Transaction
 from kapelle.topology.build import Topology
 from kapelle.topology.errors import CycleAborted, ProducerLost, Unanswered
@@ -145,7 +146,7 @@ class SimulatedLog:
     def identity(self, topic: str) -> str:
         return topic
 
-    def schemas(self) -> list[tuple[bytes, bytes | None]]:
+    def schemas(self) -> list[SchemaRecord]:
         return []
 
     def watch(self, changelogs: Mapping[Place, int]) -> None:

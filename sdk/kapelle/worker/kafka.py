@@ -25,6 +25,7 @@ from confluent_kafka import Message
 from kapelle.schemas import Catalog, Codec, SchemaError, UnknownFingerprint
 from kapelle.schemas.contracts import CancelTask, Report, ReportTask, Task
 from kapelle.schemas.headers import HeaderForm, Headers, rfc3339, trace_of
+from kapelle.schemas.learning import Learner
 from kapelle.worker.errors import WorkerError
 from kapelle.worker.kafka_clients import Delivery, KafkaClients, Setting
 from kapelle.worker.kafka_readers import GroupTaker, Records, ShareTaker, Taker, TopicTail
@@ -71,6 +72,7 @@ class KafkaTransport:
         self._prefix = prefix
         self._dispatch = Dispatch(dispatch)
         self._codec = Codec(Catalog([Task, CancelTask, ReportTask]))
+        self._learner = Learner(self._codec.catalog, lambda: self._clients.schemas(self._schemas))
         self._worker = ""
         self._takers: dict[str, Taker] = {}
         self._cancellations: TopicTail | None = None
@@ -78,14 +80,13 @@ class KafkaTransport:
         self._traces: OrderedDict[str, str] = OrderedDict()
         self._begun: deque[Begun] = deque()
         self._heard: list[tuple[str, str]] = []
-        self._unknown: set[int] = set()
         self._numbers = count()
 
     def open(self, worker: str, types: Sequence[str]) -> None:
         self._worker = worker
         self._form = HeaderForm(f"/{self._prefix}/workers/{worker}", ReportTask.__name__, content_type=None)
         self._clients.check_topics([self._tasks, self._commands, self._cancellation_topic])
-        self._learn()
+        self._learner.learn_all()
         self._clients.publish_schemas(self._schemas, self._codec.catalog)
         self._cancellations = TopicTail(
             self._clients.reader(f"{self._prefix}.workers.{worker}"), self._cancellation_topic, CANCELLED_MAX
@@ -222,28 +223,18 @@ class KafkaTransport:
         self._clients.close()
 
     def _decoded(self, record: Message) -> object:
-        """The value of a record; None if it cannot be read, after looking for its schema once."""
+        """The value of a record; None if it cannot be read, after looking for its schema."""
         data = record.value() or b""
         try:
             return self._codec.decode(data)
         except UnknownFingerprint as error:
-            if error.fingerprint in self._unknown:
-                _pass_over(record, str(error))
-                return None
-            self._unknown.add(error.fingerprint)
-            self._learn()
-            return self._decoded(record)
+            if self._learner.learn(error.fingerprint):
+                return self._decoded(record)
+            _pass_over(record, str(error))
+            return None
         except SchemaError as error:
             _pass_over(record, str(error))
             return None
-
-    def _learn(self) -> None:
-        """Take up the schemas that others write with."""
-        for schema_json in self._clients.schemas(self._schemas):
-            try:
-                self._codec.catalog.learn(schema_json)
-            except SchemaError as error:
-                _log.warning("skipped an unreadable schema on %s: %s", self._schemas, error)
 
     @property
     def _tasks(self) -> str:

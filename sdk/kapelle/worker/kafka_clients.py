@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, ShareConsumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, ShareConsumer
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, but not by name
     AdminClient,
     AlterConfigOpType,
@@ -15,9 +15,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, bu
     ResourceType,
 )
 
-from kapelle.broker import is_end, is_final, lacks_share_groups
+from kapelle.broker import is_final, lacks_share_groups, read_to_end
 from kapelle.schemas import Catalog
-from kapelle.schemas.schema_topic import to_records
+from kapelle.schemas.learning import unpublished
+from kapelle.schemas.schema_topic import SchemaRecord
 from kapelle.worker.errors import ShareGroupsMissing, TransportRefused, TransportUnavailable, WorkerError
 
 Setting = str | int | float | bool
@@ -192,32 +193,19 @@ class KafkaClients:
             self._producer.poll(SERVE_S)
         delivery.check()
 
-    def schemas(self, topic: str) -> list[str]:
-        """The schemas that stand on the schema topic."""
-        consumer = self.reader(f"{topic}.reader")
-        found: list[str] = []
-        until_s = time.monotonic() + CALL_S
-        try:
-            with translated(f"read {topic}"):
-                consumer.assign([TopicPartition(topic, 0, 0)])
-                while time.monotonic() < until_s:
-                    message = consumer.poll(0.1)
-                    error = None if message is None else message.error()
-                    if message is None:
-                        continue
-                    if error is None:
-                        found.append((message.value() or b"").decode(errors="replace"))
-                    elif is_end(error):
-                        return [text for text in found if text]
-            raise TransportUnavailable(f"Expected to read {topic} in time, but could not")
-        finally:
-            consumer.close()
+    def schemas(self, topic: str) -> list[SchemaRecord]:
+        """What stands on the schema topic."""
+        with translated(f"read {topic}"):
+            try:
+                messages = read_to_end(self.reader(f"{topic}.reader"), topic, CALL_S)
+            except TimeoutError:
+                raise TransportUnavailable(f"Expected to read {topic} in time, but could not") from None
+        return [SchemaRecord(m.key() or b"", m.value(), f"{topic}-0 at {m.offset()}") for m in messages]
 
     def publish_schemas(self, topic: str, catalog: Catalog) -> None:
         """Write the schemas of our words, so that an older engine can read them. A second one there does no harm."""
-        known = set(self.schemas(topic))
-        ours = to_records(catalog)
-        self.send(topic, [(key.decode(), value, ()) for key, value in ours if value.decode() not in known])
+        missing = unpublished(catalog, self.schemas(topic))
+        self.send(topic, [(key.decode(), value, ()) for key, value in missing])
 
     def close(self) -> None:
         if self._has_producer:

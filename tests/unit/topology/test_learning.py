@@ -3,20 +3,22 @@
 import json
 
 from kapelle.schemas import Catalog, wire
-from kapelle.schemas.schema_topic import to_records
+from kapelle.schemas.schema_topic import SchemaRecord, to_records
 from tests.proof.contracts import Tick
 from tests.proof.processors import counting
 from tests.unit.topology.world import World, tick
 
 
-def newer(field: str) -> tuple[bytes, list[tuple[bytes, bytes | None]]]:
+def newer(field: str) -> tuple[bytes, list[SchemaRecord]]:
     """A tick as a newer process writes it, with one more field, and the schema that it publishes first."""
     schema = json.loads(Tick.SCHEMA)
     schema["fields"].append({"name": field, "type": "string", "default": ""})
     catalog = Catalog()
     fingerprint = catalog.learn(json.dumps(schema))
     head = b"\xc3\x01" + fingerprint.to_bytes(8, "little")
-    return tick(f"with {field}").to_avro(head) + wire.string("more"), list(to_records(catalog))
+    return tick(f"with {field}").to_avro(head) + wire.string("more"), [
+        SchemaRecord(*one, "schemas-0 at 0") for one in to_records(catalog)
+    ]
 
 
 def counted(world: World) -> list[str]:
@@ -90,7 +92,9 @@ def test_a_stray_record_does_not_keep_the_next_one_from_being_looked_up() -> Non
 def test_what_is_no_schema_on_the_schema_topic_is_passed_over() -> None:
     data, schemas = newer("colour")
     world = World(counting)
-    world.log.published_schemas = [(b"\xff", b"\xff"), (b"key", b"{}"), (b"key", None), *schemas, (b"key", b"[")]
+    junk = [(b"\xff", b"\xff"), (b"key", b"{}"), (b"key", None), (b"key", b"[")]
+    places = [SchemaRecord(*one, f"schemas-0 at {offset}") for offset, one in enumerate(junk)]
+    world.log.published_schemas = [*places[:3], *schemas, places[3]]
     world.publish("ticks", "a", data)
 
     world.run()

@@ -15,6 +15,7 @@ from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Keep, Stream
 from kapelle.schemas import Codec, Contract
 from kapelle.schemas.contracts import DeadLetter
+from kapelle.schemas.schema_topic import SchemaRecord
 from kapelle.testing.cluster import Cluster, Entry, Outcome, Transaction
 from kapelle.testing.simulated_log import SimulatedLog
 from kapelle.topology.build import Topology, partition_of
@@ -62,7 +63,7 @@ class WatchedLog(SimulatedLog):
         self.asked: list[tuple[int, float]] = []  # records_max and wait_s of each take
         self.ends_asked: list[list[Place]] = []
         self.errors: dict[str, list[Exception]] = {}  # by method: what its next calls raise, before they do anything
-        self.published_schemas: list[tuple[bytes, bytes | None]] = []
+        self.published_schemas: list[SchemaRecord] = []
         self.schemas_asked = 0
         self.freed: list[tuple[str, list[Place]]] = []
 
@@ -89,7 +90,7 @@ class WatchedLog(SimulatedLog):
         self._fail("rows")
         return super().rows(rows_max, wait_s)
 
-    def schemas(self) -> list[tuple[bytes, bytes | None]]:
+    def schemas(self) -> list[SchemaRecord]:
         self.schemas_asked += 1
         return self.published_schemas
 

@@ -1,13 +1,16 @@
 """A record that nobody can read is listed by the view with its coordinates, and stops nothing."""
 
+import json
 from typing import Any
 
 import pytest
 
 from kapelle.processors.routes import RUN_EVENTS, WORKFLOW_EVENTS
 from kapelle.processors.streams import Stream
+from kapelle.schemas import Catalog, wire
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, Report
+from kapelle.schemas.schema_topic import SchemaRecord, to_records
 from kapelle.testing.engine import Engine
 from kapelle.topology.journal import EmbeddedJournal
 from kapelle.topology.log import Place
@@ -61,3 +64,25 @@ def test_a_record_that_cannot_be_read_is_listed_and_the_view_goes_on(
     assert views.read(counts)["IN_PROGRESS"] == 1
     assert views.lag() == 0
     views.close()
+
+
+def test_junk_on_the_schema_topic_does_not_keep_a_view_from_the_event_of_a_newer_process(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    schema, catalog = json.loads(c.ReportRefused.SCHEMA), Catalog()
+    schema["fields"].append({"name": "more", "type": "string", "default": ""})
+    head = b"\xc3\x01" + catalog.learn(json.dumps(schema)).to_bytes(8, "little")
+    junk = SchemaRecord(b"\xff", b"\xff", "kapelle.schemas-0 at 4")
+    records = [junk, *(SchemaRecord(*one, "kapelle.schemas-0 at 5") for one in to_records(catalog)), junk]
+    engine = Engine()
+    monkeypatch.setattr(engine.runtime.log, "schemas", lambda: records)
+    put(engine, RUN_EVENTS, b"etl/1", REFUSED.to_avro(head) + wire.string("more"))
+
+    views = Views(EmbeddedJournal(engine.runtime))
+    views.folding.step()
+
+    assert views.read(unreadable_count) == 0
+    assert views.lag() == 0
+    views.close()
+    told = [record.getMessage() for record in caplog.records if record.name == "kapelle.schemas"]
+    assert [line.split(": ")[0] for line in told] == ["passed over kapelle.schemas-0 at 4"]

@@ -33,7 +33,7 @@ def test_a_record_that_is_no_task_is_passed_over(
     value: bytes | None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     transport = KafkaTransport("127.0.0.1:1")
-    monkeypatch.setattr(transport, "_learn", lambda: None)  # there is no broker to ask for schemas
+    monkeypatch.setattr(transport._clients, "schemas", lambda _: [])  # there is no broker to ask for schemas
 
     with caplog.at_level(logging.WARNING, "kapelle.worker.kafka"):
         assert transport._task(record(value)) is None

@@ -1,4 +1,4 @@
-"""What all clients of a broker share: what errors of librdkafka mean, and how to leave a group within a limit."""
+"""What all clients of a broker share: what errors of librdkafka mean, reading a small topic, leaving a group."""
 
 from kapelle.broker.leaving import leave
 from kapelle.broker.meanings import (
@@ -21,6 +21,7 @@ from kapelle.broker.meanings import (
     says_all_are_down,
     seeks_coordinator,
 )
+from kapelle.broker.reading import read_to_end
 
 __all__ = [
     "has_no_leader",
@@ -40,6 +41,7 @@ __all__ = [
     "lacks_share_groups",
     "leave",
     "no_leader",
+    "read_to_end",
     "says_all_are_down",
     "seeks_coordinator",
 ]

@@ -21,6 +21,7 @@ from kapelle.schemas import Codec
 from kapelle.schemas.contracts import Stage
 from kapelle.schemas.errors import SchemaError, UnknownFingerprint
 from kapelle.schemas.headers import rfc3339, trace_of
+from kapelle.schemas.learning import Learner
 from kapelle.topology.aside import Aside, Failure, Source, When
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.deadletters import Coordinates, origin_of
@@ -36,7 +37,6 @@ from kapelle.topology.errors import (
     UnexpectedType,
     UnfitRecord,
 )
-from kapelle.topology.learning import Learner
 from kapelle.topology.log import KEY_BYTES_MAX, Headers, Log, Loss, Out, Place, Record
 from kapelle.topology.metrics import Counters
 from kapelle.topology.overtime import OutOfTime, Overtime
@@ -77,7 +77,7 @@ class Fold:
         self._decode = codec.decode
         self._encode = codec.encode
         self._aside = Aside(topology, codec, counters)
-        self._learner = Learner(codec, log)
+        self._learner = Learner(codec.catalog, log.schemas, lambda: self.steady_ms)
         self._log = log
         self._delivery = delivery
         self._counters = counters
@@ -413,7 +413,7 @@ class Fold:
 
     def _unknown(self, shard: Shard, place: Place, record: Record, error: UnknownFingerprint) -> None:
         """A schema that we do not know. A newer process may have published it: look, and try this record once more."""
-        if self._learner.learn(error.fingerprint, self.steady_ms):
+        if self._learner.learn(error.fingerprint):
             shard.inputs[place.topic].next = record.offset
             self.records(shard, place, (record,))
         else:

@@ -10,6 +10,8 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from kapelle.schemas.schema_topic import SchemaRecord
+
 Headers = Sequence[tuple[str, bytes]]
 
 KEY_BYTES_MAX = 32 * 1024  # outputs, ids and letters repeat a key, and each must still fit where its value fits
@@ -152,7 +154,7 @@ class Log(Protocol):
         """What tells this topic from another of the same name that was made after it was deleted."""
         ...
 
-    def schemas(self) -> Iterable[tuple[bytes, bytes | None]]:
+    def schemas(self) -> Iterable[SchemaRecord]:
         """The schemas that others have published, for one that we do not know."""
         ...
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
+from kapelle.schemas.schema_topic import SchemaRecord
 from kapelle.topology.build import Topology
 from kapelle.topology.embedded.acknowledged import Noted
 from kapelle.topology.embedded.errors import UnknownPlace
@@ -137,7 +138,7 @@ class EmbeddedLog:
     def free(self, processor: str, places: Sequence[Place]) -> None:
         """Nothing: nobody else can have left anything open."""
 
-    def schemas(self) -> list[tuple[bytes, bytes | None]]:
+    def schemas(self) -> list[SchemaRecord]:
         """None: nobody else writes to this log."""
         return []
 

@@ -5,21 +5,15 @@ A record that does not decode, whose key is not of the form of its stream, or th
 """
 
 import logging
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from kapelle.processors.fitness import unfit
 from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec, SchemaError
 from kapelle.schemas.contract import Contract
 from kapelle.schemas.errors import UnknownFingerprint
-from kapelle.schemas.schema_topic import learn_record
+from kapelle.schemas.learning import Learner, ReadTopic
 from kapelle.topology.journal.journal import Entry
-
-UNKNOWN_MAX: Final = 1_000  # fingerprints that were looked for in vain and are not looked for again
-
-Schemas = Callable[[], Iterable[tuple[bytes, bytes | None]]]
 
 _log = logging.getLogger("kapelle.journal")
 
@@ -34,12 +28,11 @@ class Raw(NamedTuple):
 
 
 class Decoder:
-    """Decodes values. A schema that it does not know is looked for once; what cannot be read is None."""
+    """Decodes values. A schema that it does not know is looked for; what cannot be read is None."""
 
-    def __init__(self, codec: Codec, schemas: Schemas) -> None:
+    def __init__(self, codec: Codec, schemas: ReadTopic) -> None:
         self._codec = codec
-        self._schemas = schemas
-        self._unknown: set[int] = set()
+        self._learner = Learner(codec.catalog, schemas)
 
     def entry(self, stream: Stream, partition: int, raw: Raw) -> Entry:
         """A record as an entry. Of one without a value, a line in the log says where it stands and what is wrong."""
@@ -62,12 +55,8 @@ class Decoder:
         try:
             return self._codec.decode(data)
         except UnknownFingerprint as error:
-            if error.fingerprint in self._unknown or len(self._unknown) >= UNKNOWN_MAX:
+            if not self._learner.learn(error.fingerprint):
                 raise
-            self._unknown.add(error.fingerprint)
-        for key, schema in self._schemas():
-            with suppress(SchemaError):  # not ours to read: another one may be what is looked for
-                learn_record(self._codec.catalog, key, schema)
         return self._codec.decode(data)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from confluent_kafka import TopicPartition
 
+from kapelle.schemas.schema_topic import SchemaRecord
 from kapelle.topology.build import Topology
 from kapelle.topology.errors import ChangelogReplaced, CycleAborted, OffsetsLost, ProducerLost
 from kapelle.topology.kafka import fencing
@@ -19,7 +20,7 @@ from kapelle.topology.kafka.inputs import InputWatch, forgotten, losses_of
 from kapelle.topology.kafka.notes import Note, refuse_another
 from kapelle.topology.kafka.offsets import Offsets
 from kapelle.topology.kafka.reader import ProcessorReader
-from kapelle.topology.kafka.schemas import Records, SchemaTopic
+from kapelle.topology.kafka.schemas import SchemaTopic
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.transactions import Transactor
 from kapelle.topology.log import Cause, Listener, Loss, Place, Row, Taken
@@ -179,7 +180,7 @@ class KafkaLog:
     def identity(self, topic: str) -> str:
         return self._identities[topic]
 
-    def schemas(self) -> Records:
+    def schemas(self) -> list[SchemaRecord]:
         return self._schemas.read()
 
     def rows(self, rows_max: int, wait_s: float) -> tuple[dict[Place, list[Row]], dict[Place, int]]:

@@ -4,20 +4,17 @@ So an old process can read what a new one writes, as far as the two schemas allo
 restart: a fingerprint that it does not know stands in the topic before the first record that has it.
 """
 
-import time
+from confluent_kafka import Consumer, KafkaException, Producer
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-
-from kapelle.broker import is_end
+from kapelle.broker import read_to_end
 from kapelle.schemas import Catalog
-from kapelle.schemas.schema_topic import to_records
+from kapelle.schemas.learning import unpublished
+from kapelle.schemas.schema_topic import SchemaRecord
 from kapelle.topology.errors import CycleAborted
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.translate import translated
 
 END_WAIT_MS = 10
-
-Records = list[tuple[bytes, bytes | None]]
 
 
 class SchemaTopic:
@@ -29,8 +26,7 @@ class SchemaTopic:
 
     def publish(self, catalog: Catalog) -> int:
         """Write what is not there yet. Returns how many schemas that was."""
-        there = {key for key, _ in self.read()}
-        missing = [(key, value) for key, value in to_records(catalog) if key not in there]
+        missing = unpublished(catalog, self.read())
         if missing:
             producer = Producer(self._settings.plain_producer())
             with translated("publish schemas"):
@@ -40,23 +36,14 @@ class SchemaTopic:
                 raise CycleAborted(f"schemas could not be published to {self._topic} in time")
         return len(missing)
 
-    def read(self) -> Records:
+    def read(self) -> list[SchemaRecord]:
         """All that stands there now."""
         # The default would have the broker wait for half a second before it tells of the end.
         consumer = Consumer(self._settings.reader(f"{self._topic}.reader") | {"fetch.wait.max.ms": END_WAIT_MS})
-        found: Records = []
-        until = time.monotonic() + self._settings.call_timeout_s
         try:
-            consumer.assign([TopicPartition(self._topic, 0, 0)])
-            while time.monotonic() < until:
-                for message in consumer.consume(1_000, 0.1):
-                    error = message.error()
-                    if error is None:
-                        found.append((message.key() or b"", message.value()))
-                    elif is_end(error):
-                        return found
-            raise CycleAborted(f"{self._topic} could not be read in time")
+            messages = read_to_end(consumer, self._topic, self._settings.call_timeout_s)
+        except TimeoutError as error:
+            raise CycleAborted(str(error)) from error
         except KafkaException as error:
             raise CycleAborted(f"read {self._topic}: {error}") from error
-        finally:
-            consumer.close()
+        return [SchemaRecord(m.key() or b"", m.value(), f"{self._topic}-0 at {m.offset()}") for m in messages]

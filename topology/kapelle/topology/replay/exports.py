@@ -14,9 +14,10 @@ from typing import Any, BinaryIO, Final
 import fastavro
 import msgspec
 
-from kapelle.schemas import Framing
+from kapelle.schemas import Catalog, Framing
 from kapelle.schemas.codec import Confluent
-from kapelle.schemas.schema_topic import to_records
+from kapelle.schemas.learning import Learner
+from kapelle.schemas.schema_topic import SchemaRecord, to_records
 from kapelle.topology.build import Topology
 from kapelle.topology.embedded.partitions import LogRecord
 from kapelle.topology.log import Place
@@ -123,7 +124,9 @@ def about(history: History, shards: Sequence[ShardFacts], version: str) -> About
     if history.framing is not None:
         history.framing.heads(catalog)  # it learns the ids
     known = {key.decode(): schema.decode() for key, schema in to_records(catalog)}
-    told = {key.decode(): schema.decode() for key, schema in history.schemas() if schema is not None}
+    published = Catalog()
+    Learner(published, history.schemas).learn_all()
+    told = {key.decode(): schema.decode() for key, schema in to_records(published)}
     return About(
         version=version,
         prefix=history.topology.prefix,
@@ -211,8 +214,11 @@ class ExportedHistory:
         for at in range(0, len(wanted), READ_MAX):
             yield wanted[at : at + READ_MAX]
 
-    def schemas(self) -> list[tuple[bytes, bytes | None]]:
-        return [(key.encode(), schema.encode()) for key, schema in self.about.schemas.items()]
+    def schemas(self) -> list[SchemaRecord]:
+        return [
+            SchemaRecord(key.encode(), schema.encode(), f"schema {key} of the export")
+            for key, schema in self.about.schemas.items()
+        ]
 
     def close(self) -> None:
         """Nothing: the file was read whole."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from kapelle.schemas import Framing
+from kapelle.schemas.schema_topic import SchemaRecord
 from kapelle.topology.build import Topology
 from kapelle.topology.embedded.chunks import decode
 from kapelle.topology.embedded.layout import about, refuse_other, topics
@@ -36,7 +37,7 @@ class History(Protocol):
         """The records from `start` (included) to `end` (excluded). Raises `HistoryIncomplete` if the first are gone."""
         ...
 
-    def schemas(self) -> Iterable[tuple[bytes, bytes | None]]:
+    def schemas(self) -> Iterable[SchemaRecord]:
         """The schemas that events were written with, for those that this release does not know."""
         ...
 
@@ -72,7 +73,7 @@ class StoredHistory:
             start = records[-1].offset + 1
             yield [record for record in records if record.offset < end]
 
-    def schemas(self) -> list[tuple[bytes, bytes | None]]:
+    def schemas(self) -> list[SchemaRecord]:
         """None: a directory is written by one release at a time, and each knows those before it."""
         return []
 

@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from kapelle.broker import is_end, is_final, is_missing
 from kapelle.schemas import Framing
+from kapelle.schemas.schema_topic import SchemaRecord
 from kapelle.topology.build import Topology
 from kapelle.topology.collector import at_rest
 from kapelle.topology.embedded.partitions import LogRecord
@@ -185,7 +186,7 @@ class KafkaHistory:
         """What tells this changelog from another of the same name."""
         return Topics(self.topology, self._settings).identities([topic])[topic]
 
-    def schemas(self) -> list[tuple[bytes, bytes | None]]:
+    def schemas(self) -> list[SchemaRecord]:
         return SchemaTopic(self.topology.schemas, self._settings).read()
 
     def close(self) -> None:
