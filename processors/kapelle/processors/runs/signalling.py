@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from hashlib import md5
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import msgspec
@@ -20,7 +20,7 @@ from kapelle.processors.routes import SIGNAL_INTERNAL
 from kapelle.processors.runs.attempts import Attempt, attempt_of
 from kapelle.processors.runs.causes import cause_of
 from kapelle.processors.runs.states import UP_TO_SIGNALS
-from kapelle.processors.signals.bounds import LONG_MAX, LONG_MIN, NAME_CHARS_MAX, too_large
+from kapelle.processors.signals.bounds import NAME_CHARS_MAX, divided, is_param, too_large
 from kapelle.processors.signals.matching import Condition, Operator, Scalar, conditions_json
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import StepStatus
@@ -194,8 +194,7 @@ def _parsed(said: str) -> list[Said]:
 
 def _divided(said: Said) -> tuple[dict[str, str | int], Mapping[str, Any]]:
     """Strings and integers of 64 bits are parameters, all else is payload."""
-    params = {name: value for name, value in said.params.items() if _is_scalar(value)}
-    rest = {name: value for name, value in said.params.items() if name not in params}
+    params, rest = divided(said.params)
     return params, {**rest, **said.payload}
 
 
@@ -237,11 +236,7 @@ def _name(value: Any) -> str:
     return value
 
 
-def _is_scalar(value: Any) -> TypeGuard[Scalar]:
-    return type(value) is str or (type(value) is int and LONG_MIN <= value <= LONG_MAX)
-
-
 def _scalar(param: str, value: Any) -> Scalar:
-    if not _is_scalar(value):
+    if not is_param(value):
         raise BadSignal(f"Expected a string or an integer for {param!r} of a signal, but found {value!r}")
     return value
