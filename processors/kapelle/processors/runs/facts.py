@@ -63,7 +63,7 @@ class StepFacts(ParamsHost):
     def __init__(
         self, facts: InstanceFacts, state: Runs, steps: FinishedSteps, attempt: Attempt, step: StepPlan
     ) -> None:
-        super().__init__(facts, attempt.seed(f"{facts.workflow_id}/{facts.instance_id}/{facts.run_id}"))
+        super().__init__(facts, attempt.seed(f"{facts.key}/{facts.run_id}"))
         self._instance = facts
         self._state = state
         self._steps = steps
