@@ -18,9 +18,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from kapelle.api.callers import Writer
 from kapelle.api.problems import BadRequest
-from kapelle.processors.intake.forms import PARAMS_MAX, STRUCTURED, NotASignal, read
+from kapelle.processors.intake.forms import STRUCTURED, NotASignal, read
 from kapelle.processors.messages import Foreign
-from kapelle.processors.signals.bounds import ID_CHARS_MAX, LONG_MAX, LONG_MIN, NAME_CHARS_MAX
+from kapelle.processors.signals.bounds import ID_CHARS_MAX, LONG_MAX, NAME_CHARS_MAX, PARAMS_MAX, is_param
 from kapelle.schemas import contracts as c
 
 SHOWN_CHARS_MAX: Final = 80
@@ -30,15 +30,11 @@ BATCH: Final = "application/cloudevents-batch"
 
 def _params(given: dict[str, Any]) -> dict[str, Any]:
     """Strings and integers of 64 bits."""
-    wrong = [name for name, value in given.items() if not _is_param(value)]
+    wrong = [name for name, value in given.items() if not is_param(value)]
     if wrong:
         named = ", ".join(repr(name[:SHOWN_CHARS_MAX]) for name in wrong[:PARAMS_MAX])
         raise ValueError(f"Expected strings and integers of 64 bits, but found other values for {named}")
     return given
-
-
-def _is_param(value: Any) -> bool:
-    return isinstance(value, str) or (type(value) is int and LONG_MIN <= value <= LONG_MAX)
 
 
 def _moment(given: Any) -> Any:

@@ -23,8 +23,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from kapelle.processors.definitions.problems import DefinitionRefused
 from kapelle.processors.definitions.yaml_text import read_yaml
-from kapelle.processors.intake.forms import PARAMS_MAX
-from kapelle.processors.signals.bounds import LONG_MAX, LONG_MIN, NAME_CHARS_MAX
+from kapelle.processors.signals.bounds import NAME_CHARS_MAX, PARAMS_MAX, is_param
 from kapelle.sources.errors import BadSources
 from kapelle.sources.paths import NOTHING, Path
 from kapelle.sources.wording import sentence
@@ -51,15 +50,11 @@ class Term(msgspec.Struct, frozen=True):
         return found
 
 
-def _is_literal(raw: object) -> bool:
-    return isinstance(raw, str) or (type(raw) is int and LONG_MIN <= raw <= LONG_MAX)
-
-
 def _param(raw: object) -> Term:
     """A parameter: a path, `{path: …, default: …}` or `{value: …}`."""
     if isinstance(raw, dict):
         literals = [raw[key] for key in ("value", "default") if key in raw]
-        if raw.keys() in ({"value"}, {"path"}, {"path", "default"}) and all(map(_is_literal, literals)):
+        if raw.keys() in ({"value"}, {"path"}, {"path", "default"}) and all(map(is_param, literals)):
             path = Path.parse(raw["path"]) if "path" in raw else None
             return Term(path, literals[0] if literals else None)
     elif isinstance(raw, str):

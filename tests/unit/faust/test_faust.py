@@ -43,7 +43,7 @@ def test_there_is_a_topic_for_each_public_stream_and_for_signals() -> None:
 def test_the_bounds_of_signals_are_those_of_the_engine() -> None:
     ours = (signals.NAME_CHARS_MAX, signals.ID_CHARS_MAX, signals.LONG_MIN, signals.LONG_MAX, signals.PARAMS_MAX)
 
-    assert ours == (bounds.NAME_CHARS_MAX, bounds.ID_CHARS_MAX, bounds.LONG_MIN, bounds.LONG_MAX, forms.PARAMS_MAX)
+    assert ours == (bounds.NAME_CHARS_MAX, bounds.ID_CHARS_MAX, bounds.LONG_MIN, bounds.LONG_MAX, bounds.PARAMS_MAX)
     assert (signals.PARAMS_BYTES_MAX, signals.PAYLOAD_BYTES_MAX) == (bounds.PARAMS_BYTES_MAX, bounds.PAYLOAD_BYTES_MAX)
 
 

@@ -146,6 +146,16 @@ def test_the_parameters_of_the_signal_are_there_for_the_step() -> None:
     assert typed(run.engine.task(run, "load").params["total"]) == 5
 
 
+@pytest.mark.parametrize("index", ["'first'", "''", "'1.0'", "-1", "9", f"'{'9' * 30}'", f"'{'9' * 5_000}'"])
+def test_a_step_that_asks_for_a_dependency_that_it_does_not_have_fails(index: str) -> None:
+    asked = {"x": {"type": "STRING", "expression": f"params.getFromSignalDependency({index}, 'n')"}}
+
+    run = begun(waiting(params=asked))
+
+    assert run.steps == {"load": StepStatus.INTERNALLY_FAILED}
+    assert "dependency" in run.changes("load")[-1].reason
+
+
 def test_bypassing_lets_a_step_go_on_without_its_signals() -> None:
     run = begun(waiting(dependency("a"), dependency("b")))
     say(run.engine, "a")

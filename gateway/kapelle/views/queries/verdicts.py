@@ -21,6 +21,7 @@ import msgspec
 
 from kapelle.processors.initiators import initiator_of
 from kapelle.processors.signals.applying import trigger_subscription
+from kapelle.processors.signals.bounds import params_in
 from kapelle.processors.signals.matching import Condition, Scalar, conditions_of, failing
 from kapelle.processors.triggers.definition import Trigger, trigger_of
 from kapelle.views.queries.records import Record
@@ -29,8 +30,6 @@ OFFERED: Final = "OFFERED"
 NOT_MATCHED: Final = "NOT_MATCHED"
 NOT_ARMED: Final = "NOT_ARMED"
 TAKEN: Final = "TAKEN"
-
-_params = msgspec.json.Decoder(dict[str, str | int])
 
 
 def trigger_at(workflow_id: str, trigger_id: str) -> Record:
@@ -189,7 +188,7 @@ def of_step(connection: sqlite3.Connection, signal: sqlite3.Row, about: Record) 
 
 def not_offered(match: str, params: str) -> Record:
     """Why a subscription was not offered a signal: the first condition that is not fulfilled."""
-    given = _params.decode(params)
+    given = params_in(params)
     failed = failing(conditions_of(match), given)
     if failed is None:
         return {"verdict": OFFERED, "reason": "It matches, and is about to be offered"}

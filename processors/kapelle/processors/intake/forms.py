@@ -22,10 +22,17 @@ import msgspec
 from kapelle.processors.messages import Foreign
 from kapelle.processors.params.nesting import NESTED_JSON_MAX, nests_too_deep
 from kapelle.processors.runs.signalling import signal_id
-from kapelle.processors.signals.bounds import ID_CHARS_MAX, LONG_MAX, LONG_MIN, NAME_CHARS_MAX, too_large
+from kapelle.processors.signals.bounds import (
+    ID_CHARS_MAX,
+    LONG_MAX,
+    NAME_CHARS_MAX,
+    PARAMS_MAX,
+    divided,
+    is_param,
+    too_large,
+)
 from kapelle.schemas import contracts as c
 
-PARAMS_MAX: Final = 128
 KNOWN: Final = frozenset({"name", "id", "request_id", "request_time", "time", "params", "payload"})
 STRUCTURED: Final = b"application/cloudevents+json"
 BYTES: Final = "data_base64"
@@ -66,7 +73,7 @@ def _plain(body: Mapping[str, Any], source: Mapping[str, Any]) -> c.AnnounceSign
     if not isinstance(given, dict):
         raise NotASignal("Expected 'params' to be an object, but it is not")
     for name, value in given.items():
-        if not _is_param(value):
+        if not is_param(value):
             raise NotASignal(f"Expected a string or an integer of 64 bits for parameter {name[:80]!r}")
     payload = body.get("payload", {})
     more = {key: value for key, value in body.items() if key not in KNOWN}
@@ -81,7 +88,7 @@ def _plain(body: Mapping[str, Any], source: Mapping[str, Any]) -> c.AnnounceSign
 def _structured(body: Mapping[str, Any], source: Mapping[str, Any]) -> c.AnnounceSignal:
     data = body.get("data", {})
     content: Mapping[str, Any] = data if isinstance(data, dict) else {"data": data}
-    params, payload = _divided(content)
+    params, payload = divided(content)
     if BYTES in body:  # data that is no JSON: nothing of it can be a parameter
         payload[BYTES] = body[BYTES]
     named = _event_id(body.get("source"), body.get("id"))
@@ -92,23 +99,13 @@ def _binary(body: Mapping[str, Any], known: Mapping[str, bytes], source: Mapping
     names = ("ce_id", "ce_source", "ce_type", "ce_time")
     text = {name: known[name].decode("utf-8", "replace") for name in names if name in known}
     named = _event_id(text.get("ce_source"), text.get("ce_id"))
-    return _signal(text.get("ce_type"), named, text.get("ce_time"), (*_divided(body), source))
+    return _signal(text.get("ce_type"), named, text.get("ce_time"), (*divided(body), source))
 
 
 def _event_id(source: Any, name: Any) -> str:
     if not isinstance(source, str) or not isinstance(name, str) or not source or not name:
         raise NotASignal("Expected a CloudEvent with a source and an id, but one of them is missing")
     return f"{source} {name}"
-
-
-def _divided(content: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Strings and integers are parameters, all else is payload."""
-    params = {name: value for name, value in content.items() if _is_param(value)}
-    return params, {name: value for name, value in content.items() if name not in params}
-
-
-def _is_param(value: Any) -> bool:
-    return isinstance(value, str) or (type(value) is int and LONG_MIN <= value <= LONG_MAX)
 
 
 def _signal(
@@ -161,7 +158,7 @@ def checked(said: c.AnnounceSignal) -> c.AnnounceSignal:
         _object.decode(said.source)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise NotASignal(f"Expected params, payload and source as JSON objects, but {error}") from None
-    if not all(_is_param(value) for value in params.values()) or len(params) > PARAMS_MAX:
+    if not all(is_param(value) for value in params.values()) or len(params) > PARAMS_MAX:
         raise NotASignal(f"Expected at most {PARAMS_MAX} parameters that are strings or integers of 64 bits")
     if not 0 < len(said.name) <= NAME_CHARS_MAX or len(said.signal_id) > ID_CHARS_MAX:
         raise NotASignal(f"Expected a name of at most {NAME_CHARS_MAX} and an id of at most {ID_CHARS_MAX} characters")

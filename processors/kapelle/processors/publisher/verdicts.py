@@ -18,15 +18,13 @@ from kapelle.processors.processor import Processor
 from kapelle.processors.publisher.sources import Number, Numbered, next_number, source_of
 from kapelle.processors.publisher.streams import SIGNAL_VERDICTS
 from kapelle.processors.routes import SIGNAL_EVENTS, TRIGGER_EVENTS
+from kapelle.processors.signals.bounds import params_in
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Verdict
 
 verdicts: Final = Processor(
     "publisher.signals", tables=Numbered, inputs=[SIGNAL_EVENTS, TRIGGER_EVENTS], events=SIGNAL_VERDICTS
 )
-
-
-_params: Final = msgspec.json.Decoder(dict[str, str | int]).decode
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -41,7 +39,7 @@ class Judged(msgspec.Struct, frozen=True):
 def publish_accepted(message: Message[c.SignalAccepted], state: Numbered, _: int) -> Iterator[Effect]:
     event = message.value
     try:
-        params = _params(event.params)
+        params = params_in(event.params)
     except msgspec.MsgspecError as error:
         return iter((SetAside(f"Expected the parameters of a signal as strings and integers by name, but {error}"),))
     return _published(

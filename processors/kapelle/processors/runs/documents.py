@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-import msgspec
-
 from kapelle.processors.params import definitions_of
 from kapelle.processors.params.stored import values_of
 from kapelle.processors.runs.params import parsed_object
@@ -11,9 +9,8 @@ from kapelle.processors.runs.plan import Plan, digest_of, plan_of
 from kapelle.processors.runs.processor import runs
 from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.states import ENDS_AS, INSTANCE_TERMINAL
+from kapelle.processors.signals.bounds import params_in
 from kapelle.schemas import contracts as c
-
-_params = msgspec.json.Decoder(dict[str, str | int]).decode
 
 
 @runs.reads(c.StartRun)
@@ -51,4 +48,4 @@ def end_queued_run(command: c.EndQueuedRun) -> None:
 
 @runs.reads(c.MatchDependency)
 def match_dependency(command: c.MatchDependency) -> None:
-    _params(command.params)
+    params_in(command.params)

@@ -1,6 +1,7 @@
 """What expressions may ask about a run: the instance, what started it, the steps that are complete, the step itself."""
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 import msgspec
 
@@ -11,6 +12,8 @@ from kapelle.processors.runs.plan import Plan, StepPlan
 from kapelle.processors.runs.tables import BYPASSED, RunRow, Runs
 from kapelle.processors.sel import ExtensionFailed
 from kapelle.processors.sel import Value as SelValue
+
+INDEX_MAX: Final = 2**31 - 1
 
 
 class FinishedSteps(Mapping[str, Mapping[str, Value]]):
@@ -62,7 +65,7 @@ class StepFacts(ParamsHost):
     def __init__(
         self, facts: InstanceFacts, state: Runs, steps: FinishedSteps, attempt: Attempt, step: StepPlan
     ) -> None:
-        super().__init__(facts, attempt.seed(f"{facts.workflow_id}/{facts.instance_id}/{facts.run_id}"))
+        super().__init__(facts, attempt.seed(f"{facts.key}/{facts.run_id}"))
         self._instance = facts
         self._state = state
         self._steps = steps
@@ -78,7 +81,7 @@ class StepFacts(ParamsHost):
             case "getFromStep", (str(step_id), str(param)):
                 return self._of_step(step_id, param)
             case "getFromSignalDependency", (str() | int() as index, str(param)):
-                return self._of_dependency(int(index), param)
+                return self._of_dependency(_index_of(index), param)
             case _:
                 return super().call(function, args)
 
@@ -114,6 +117,17 @@ class StepFacts(ParamsHost):
         if param in found:
             return found[param].value
         return known_of({name: one.value for name, one in found.items()}, param, f"a parameter of step {step_id!r}")
+
+
+def _index_of(index: str | int) -> int:
+    """The number of a dependency. An expression can ask for any."""
+    try:
+        found = int(index)
+    except ValueError:
+        found = -1
+    if not 0 <= found <= INDEX_MAX:
+        raise ExtensionFailed(f"Expected the number of a dependency of the step, but found {str(index)[:80]!r}")
+    return found
 
 
 def known_of(known: Mapping[str, SelValue], name: str, what: str) -> SelValue:

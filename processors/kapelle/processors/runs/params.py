@@ -65,7 +65,8 @@ class Expressions:
         self._state = state
         self._plan = plan
         self._now_ms = now_ms
-        self._steps = FinishedSteps(run_key(run.workflow_id, run.instance_id), state, plan)
+        self._key = run_key(run.workflow_id, run.instance_id)
+        self._steps = FinishedSteps(self._key, state, plan)
         self.workflow = values_of(run.params)
         self._step_run_params: dict[str, Any] = (
             {} if run.step_run_params == "{}" else msgspec.json.decode(run.step_run_params)
@@ -148,7 +149,7 @@ class Expressions:
         return StepScope(step.step.id, self.workflow, self._steps, facts)
 
     def _seed(self, attempt: Attempt) -> str:
-        return attempt.seed(f"{self._run.workflow_id}/{self._run.instance_id}/{self._run.run_id}")
+        return attempt.seed(f"{self._key}/{self._run.run_id}")
 
 
 def checked_json(step_id: str, params: Mapping[str, Evaluated]) -> str:

@@ -169,7 +169,7 @@ def restarted_params(run: RunRow, plan: Plan, given: Mapping[str, Any], request:
     )
     host = ParamsHost(facts, facts.name)
     scope = WorkflowScope(run.workflow_id, host)
-    context = Context(SEL, now_ms, f"{run.workflow_id}/{run.instance_id}/{run.run_id + 1}", host)
+    context = Context(SEL, now_ms, f"{facts.key}/{facts.run_id}", host)
     return values_json(evaluate(definitions, scope, context))
 
 

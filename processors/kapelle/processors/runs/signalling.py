@@ -6,7 +6,7 @@ step again does not announce them twice.
 
 from collections.abc import Mapping
 from hashlib import md5
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
@@ -16,7 +16,7 @@ from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.causes import cause_of
 from kapelle.processors.runs.context import RunContext
 from kapelle.processors.runs.plan import StepPlan
-from kapelle.processors.signals.bounds import LONG_MAX, LONG_MIN, NAME_CHARS_MAX, too_large
+from kapelle.processors.signals.bounds import NAME_CHARS_MAX, divided, is_param, too_large
 from kapelle.processors.signals.matching import Scalar
 from kapelle.schemas import contracts as c
 
@@ -66,8 +66,7 @@ def _parsed(said: str) -> list[Said]:
 
 def _divided(said: Said) -> tuple[dict[str, str | int], Mapping[str, Any]]:
     """Strings and integers of 64 bits are parameters, all else is payload."""
-    params = {name: value for name, value in said.params.items() if _is_scalar(value)}
-    rest = {name: value for name, value in said.params.items() if name not in params}
+    params, rest = divided(said.params)
     return params, {**rest, **said.payload}
 
 
@@ -110,12 +109,8 @@ def checked_name(value: Any) -> str:
     return value
 
 
-def _is_scalar(value: Any) -> TypeGuard[Scalar]:
-    return type(value) is str or (type(value) is int and LONG_MIN <= value <= LONG_MAX)
-
-
 def scalar_of(param: str, value: Any) -> Scalar:
     """The value of a parameter of a signal, or a `BadSignal` that says why it is none."""
-    if not _is_scalar(value):
+    if not is_param(value):
         raise BadSignal(f"Expected a string or an integer for {param!r} of a signal, but found {value!r}")
     return value

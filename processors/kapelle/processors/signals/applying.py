@@ -1,13 +1,12 @@
 """How events about signals change the tables."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
 from typing import Final
 
-import msgspec
-
 from kapelle.processors.messages import Message
-from kapelle.processors.signals.matching import Entry, Scalar, text_of
+from kapelle.processors.signals.bounds import params_in
+from kapelle.processors.signals.matching import Entry, text_of
 from kapelle.processors.signals.processor import signals
 from kapelle.processors.signals.tables import (
     Crowd,
@@ -27,7 +26,6 @@ NEW = NameRow()
 UNUSED = UsedRow()
 NOBODY = Crowd()
 FEW_MAX: Final = 16
-params_decoder = msgspec.json.Decoder(dict[str, str | int])
 
 
 def trigger_subscription(workflow_id: str, trigger_id: str) -> str:
@@ -48,8 +46,7 @@ def signal_accepted(message: Message[c.SignalAccepted], state: Signals) -> None:
     state.names.put((event.name,), accepted(name, generation, event.sequence, event.said_at_ms))
     row = SignalRow(event.signal_id, event.params, event.happened_at_ms)
     state.signals.put((event.name, event.sequence), row)
-    params: Mapping[str, Scalar] = params_decoder.decode(event.params)
-    for param, value in params.items():
+    for param, value in params_in(event.params).items():
         state.by_param.put((event.name, param, text_of(value), event.sequence), ENTERED)
     state.seen.put((generation, event.name, event.signal_id), SeenRow(event.sequence))
 

@@ -1,20 +1,35 @@
-"""How large a signal may be, so that every record that repeats it still fits: offers, joins of eight names, starts."""
+"""What a signal may hold, and how large it may be: offers, joins of eight names and starts repeat it in one record."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
 from kapelle.processors.moments import TIME_MS_MAX, TIME_MS_MIN
+from kapelle.processors.signals.matching import Scalar
 from kapelle.schemas import contracts as c
 
 NAME_CHARS_MAX: Final = 256
 ID_CHARS_MAX: Final = 1_024
+PARAMS_MAX: Final = 128
 PARAMS_BYTES_MAX: Final = 16_384
 PAYLOAD_BYTES_MAX: Final = 262_144
 SOURCE_BYTES_MAX: Final = 16_384
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
-_params: Final = msgspec.json.Decoder(dict[str, str | int])
+# The parameters of a signal from their JSON. Raises `msgspec.MsgspecError`.
+params_in: Final = msgspec.json.Decoder(dict[str, Scalar]).decode
+
+
+def is_param(value: object) -> TypeGuard[Scalar]:
+    """Whether a value can be a parameter of a signal: a string, or an integer of 64 bits."""
+    return isinstance(value, str) or (type(value) is int and LONG_MIN <= value <= LONG_MAX)
+
+
+def divided(content: Mapping[str, Any]) -> tuple[dict[str, Scalar], dict[str, Any]]:
+    """The parameters among the members of an object; the others are payload."""
+    params = {name: value for name, value in content.items() if is_param(value)}
+    return params, {name: value for name, value in content.items() if name not in params}
 
 
 def too_large(said: c.AnnounceSignal) -> str | None:
@@ -49,11 +64,11 @@ def _is_small(said: c.AnnounceSignal) -> bool:
 def unfit(said: c.AnnounceSignal) -> str | None:
     """Why a signal cannot be taken, in words; None if it can."""
     try:
-        params = _params.decode(said.params)
+        params = params_in(said.params)
     except msgspec.MsgspecError as error:
         return f"Expected the parameters of a signal as strings and integers by name, but {error}"
     for value in params.values():
-        if isinstance(value, int) and not LONG_MIN <= value <= LONG_MAX:
+        if not is_param(value):
             return "Expected integers of 64 bits as parameters of a signal, but found a larger one"
     if said.happened_at_ms is not None and not TIME_MS_MIN <= said.happened_at_ms <= TIME_MS_MAX:
         return f"Expected a signal to happen in the years 1 to 9999, but found {said.happened_at_ms} ms"

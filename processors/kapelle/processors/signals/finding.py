@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from kapelle.processors.signals.applying import params_decoder
+from kapelle.processors.signals.bounds import params_in
 from kapelle.processors.signals.matching import (
     KINDS,
     TELLING,
@@ -73,7 +73,7 @@ def concerned(
     if used is None:
         return
     sequence, signal_row = signal
-    params: Mapping[str, Scalar] = params_decoder.decode(signal_row.params)
+    params: Mapping[str, Scalar] = params_in(signal_row.params)
     begun = (after.param, after.kind, after.start) if after else None
     for scan in scans_of(params, used.kinds):
         if begun is not None and scan.order < begun:
@@ -146,4 +146,4 @@ def by_value(name: str, conditions: Conditions, state: Signals) -> Iterator[tupl
 
 
 def _if_matching(row: SignalRow, conditions: Conditions) -> SignalRow | None:
-    return row if failing(conditions, params_decoder.decode(row.params)) is None else None
+    return row if failing(conditions, params_in(row.params)) is None else None

@@ -1,14 +1,11 @@
 """What is read in commands to `triggers` that only processors send, before they are decided on."""
 
-import msgspec
-
 from kapelle.processors.moments import TIME_MS_MAX, TIME_MS_MIN
 from kapelle.processors.params.durations import DURATION_MS_MAX
+from kapelle.processors.signals.bounds import params_in
 from kapelle.processors.triggers.definition import trigger_of
 from kapelle.processors.triggers.processor import triggers
 from kapelle.schemas import contracts as c
-
-_params = msgspec.json.Decoder(dict[str, str | int]).decode
 
 
 @triggers.reads(c.SetTrigger)
@@ -23,4 +20,4 @@ def set_trigger(command: c.SetTrigger) -> None:
 
 @triggers.reads(c.OfferSignal)
 def offer_signal(command: c.OfferSignal) -> None:
-    _params(command.params)
+    params_in(command.params)

@@ -14,7 +14,7 @@ from kapelle.processors.params.host import ParamsHost, SignalParams
 from kapelle.processors.params.scopes import Known
 from kapelle.processors.params.stored import values_json
 from kapelle.processors.sel import SelError, Value, seeded
-from kapelle.processors.signals.applying import params_decoder
+from kapelle.processors.signals.bounds import params_in
 from kapelle.processors.triggers.definition import Trigger
 from kapelle.processors.triggers.tables import TriggerRow
 from kapelle.schemas import contracts as c
@@ -52,7 +52,7 @@ class TriggerHost(ParamsHost):
 def start_of(row: TriggerRow, trigger: Trigger, joined: Joined, now_ms: int) -> c.Start:
     """The start, always with the same id for the same signals. Raises `NotStarted`."""
     used = joined.signals
-    signals = {one.name: params_decoder.decode(one.params) for one in used}
+    signals = {one.name: params_in(one.params) for one in used}
     identity = f"{row.workflow_id}/{row.trigger_id}/" + "/".join(f"{one.name}:{one.sequence}" for one in used)
     host = TriggerHost(signals, identity)
     scope = WorkflowScope(row.workflow_id, host)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kapelle.processors.signals.applying import params_decoder
+from kapelle.processors.signals.bounds import params_in
 from kapelle.processors.signals.matching import Scalar
 from kapelle.processors.triggers.definition import Trigger
 from kapelle.processors.triggers.tables import TriggerRow, Triggers
@@ -19,7 +19,7 @@ from kapelle.schemas import contracts as c
 
 def join_value(trigger: Trigger, offer: c.OfferSignal) -> str | None:
     """What the partners of a signal must have too; None if it lacks one of its join keys."""
-    params: Mapping[str, Scalar] = params_decoder.decode(offer.params)
+    params: Mapping[str, Scalar] = params_in(offer.params)
     keys = trigger.names[offer.name].join_keys
     if any(key not in params for key in keys):
         return None
