@@ -21,6 +21,7 @@ import msgspec
 
 from kapelle.processors.definitions import FailureMode
 from kapelle.processors.draft import Draft
+from kapelle.processors.errors import WrongTransition
 from kapelle.processors.params import ParamError
 from kapelle.processors.params.stored import values_json
 from kapelle.processors.routes import SIGNAL_INTERNAL, WORKFLOW_INTERNAL
@@ -31,7 +32,7 @@ from kapelle.processors.runs.context import NO_JOIN, Params, RunContext, Statuse
 from kapelle.processors.runs.gates import GATES, GATES_AFTER, Gate, Launch
 from kapelle.processors.runs.plan import Edge, StepPlan
 from kapelle.processors.runs.retries import ENDS_AS, WAITS_AS, Kind, retry_of
-from kapelle.processors.runs.states import ACTIVE, UP_TO_START
+from kapelle.processors.runs.states import ACTIVE, INSTANCE_TERMINAL, UP_TO_START
 from kapelle.processors.runs.status import instance_status, run_status
 from kapelle.processors.runs.tables import Runs, StepRow
 from kapelle.schemas import contracts as c
@@ -78,7 +79,10 @@ class Flow(RunContext):
             self.end()
 
     def end(self, status: InstanceStatus | None = None, reason: str = "") -> None:
-        """The run is over."""
+        """The run is over. It ends once: `workflows` gives its place in the strategy to the next one."""
+        if self.run.status in INSTANCE_TERMINAL:
+            subject = f"{self.key}/run {self.run.run_id}"
+            raise WrongTransition(subject, self.run.status, status or "the end of a run")
         of_run = status or run_status(self.state.progress.get((self.key,)) or NOTHING)
         of_instance = instance_status(of_run, self.run, self.state, lambda: self.plan)
         run = self.run
