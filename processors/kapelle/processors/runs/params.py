@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kapelle.processors.keys import run_key
 from kapelle.processors.params import (
     SEL,
     Context,
@@ -61,7 +62,7 @@ class Expressions:
         self._run = run
         self._state = state
         self._now_ms = now_ms
-        self._steps = FinishedSteps(f"{run.workflow_id}/{run.instance_id}", state, plan)
+        self._steps = FinishedSteps(run_key(run.workflow_id, run.instance_id), state, plan)
         self.workflow = values_of(run.params)
         self._step_run_params: dict[str, Any] = (
             {} if run.step_run_params == "{}" else msgspec.json.decode(run.step_run_params)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from kapelle.processors.keys import run_key
 from kapelle.processors.runs.plan import Plan
 from kapelle.processors.runs.states import FAILED
 from kapelle.processors.runs.tables import ProgressRow, RunRow, Runs
@@ -21,8 +22,7 @@ def instance_status(of_run: InstanceStatus, run: RunRow, state: Runs, plan: Call
     """The state of the instance: that of its run, unless a restart succeeded and left other steps as they were."""
     if run.restart is None or of_run is not InstanceStatus.SUCCEEDED:
         return of_run
-    key = f"{run.workflow_id}/{run.instance_id}"
-    found = [row.status for _, row in state.steps.prefix((key,))]
+    found = [row.status for _, row in state.steps.prefix((run_key(run.workflow_id, run.instance_id),))]
     if any(status in FAILED for status in found):
         return InstanceStatus.FAILED
     if StepStatus.TIMED_OUT in found:
