@@ -3,7 +3,8 @@
 ProcessorError
 ├── caller: the author of a processor
 │   ├── BadDeclaration     a table, stream or handler that cannot work; raised when the processor is built
-│   └── WriteInDecide      `decide` tried to change a table; raised when it happens
+│   ├── WriteInDecide      `decide` tried to change a table; raised when it happens
+│   └── WrongTransition    `decide` tried to change a status in a way that its table does not allow
 └── caller: the author of a record
     └── KeyUnreadable      a key that is not of the form of its stream (in `keys`)
 """
@@ -27,3 +28,13 @@ class WriteInDecide(ProcessorError):
         )
         self.table = table
         self.operation = operation
+
+
+class WrongTransition(ProcessorError):
+    """A decision tried to change a status in a way that does not exist. It is a bug, and nothing of it is written."""
+
+    def __init__(self, subject: str, before: str, after: str) -> None:
+        super().__init__(f"Expected a status that follows {before} for {subject}, but found {after}")
+        self.subject = subject
+        self.before = before
+        self.after = after

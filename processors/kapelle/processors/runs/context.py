@@ -16,12 +16,14 @@ from typing import Any, Final
 import msgspec
 
 from kapelle.processors.draft import Draft
+from kapelle.processors.errors import WrongTransition
 from kapelle.processors.lazy import lazy
 from kapelle.processors.params import BadNumber, Evaluated, duration_ms
 from kapelle.processors.runs.applying import NOTHING
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.params import Expressions
 from kapelle.processors.runs.plan import Plan, StepPlan, plan_of
+from kapelle.processors.runs.states import NEXT
 from kapelle.processors.runs.tables import JoinRow, RunRow, Runs, StepRow
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import StepStatus
@@ -108,13 +110,20 @@ class RunContext:
     # Changes ----------------------------------------------------------------------------------------------------------
 
     def change(self, attempt: Attempt, statuses: Statuses, *, reason: str = "", **more: Any) -> None:
-        """Decide that an attempt goes through these states."""
-        row = self.state.steps.get((self.key, attempt.step_id))
-        if row is not None and row.status is StepStatus.CREATED and statuses[0] is StepStatus.CREATED:
-            statuses = statuses[1:]  # a full decision had left it over
+        """Decide that an attempt goes through these states, each of which must be one that may follow the last."""
+        row, run_id = self.state.steps.get((self.key, attempt.step_id)), self.run.run_id
+        before = StepStatus.NOT_CREATED
+        if row is not None and row.run_id == run_id:  # what an earlier run has left is no state of this one
+            before = row.status
+            if before is StepStatus.CREATED and statuses[0] is StepStatus.CREATED:
+                statuses = statuses[1:]  # a full decision had left it over
+        for status in statuses:
+            if status not in NEXT[before]:
+                raise WrongTransition(f"step {attempt.step_id!r} of {self.key}/run {run_id}", before, status)
+            before = status
         self.emit(
             c.StepChanged(
-                run_id=self.run.run_id,
+                run_id=run_id,
                 step_id=attempt.step_id,
                 attempt=attempt.attempt,
                 iteration=attempt.iteration,

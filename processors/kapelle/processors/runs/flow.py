@@ -21,6 +21,7 @@ import msgspec
 
 from kapelle.processors.definitions import FailureMode
 from kapelle.processors.draft import Draft
+from kapelle.processors.errors import WrongTransition
 from kapelle.processors.params import ParamError
 from kapelle.processors.params.stored import values_json
 from kapelle.processors.routes import SIGNAL_INTERNAL, WORKFLOW_INTERNAL
@@ -31,7 +32,7 @@ from kapelle.processors.runs.context import NO_JOIN, Params, RunContext, Statuse
 from kapelle.processors.runs.gates import GATES, GATES_AFTER, Gate, Launch
 from kapelle.processors.runs.plan import Edge, StepPlan
 from kapelle.processors.runs.retries import ENDS_AS, WAITS_AS, Kind, retry_of
-from kapelle.processors.runs.states import ACTIVE, UP_TO_START
+from kapelle.processors.runs.states import ACTIVE, INSTANCE_TERMINAL, UP_TO_START
 from kapelle.processors.runs.status import instance_status, run_status
 from kapelle.processors.runs.tables import Runs, StepRow
 from kapelle.schemas import contracts as c
@@ -78,7 +79,10 @@ class Flow(RunContext):
             self.end()
 
     def end(self, status: InstanceStatus | None = None, reason: str = "") -> None:
-        """The run is over."""
+        """The run is over. It ends once: `workflows` gives its place in the strategy to the next one."""
+        if self.run.status in INSTANCE_TERMINAL:
+            subject = f"{self.key}/run {self.run.run_id}"
+            raise WrongTransition(subject, self.run.status, status or "the end of a run")
         of_run = status or run_status(self.state.progress.get((self.key,)) or NOTHING)
         of_instance = instance_status(of_run, self.run, self.state, lambda: self.plan)
         run = self.run
@@ -141,6 +145,7 @@ class Flow(RunContext):
         except ParamError as error:
             self.change(attempt, (*passed, StepStatus.INTERNALLY_FAILED), reason=str(error))
             return
+        # Only a step that has succeeded announces: others act on the signal, and nobody could take it back.
         if self._complete(step, attempt, (*passed, StepStatus.SUCCEEDED), params=params):
             for signal in announced:
                 self.draft.send(SIGNAL_INTERNAL, signal.name, signal)
@@ -161,6 +166,8 @@ class Flow(RunContext):
         counted = msgspec.structs.replace(attempt, retries={**row.retries, str(kind): made + 1})
         wait_ms = 0 if at_once else retry.delay_ms
         due_at_ms = self.now_ms + wait_ms if wait_ms else None  # a timer must lie ahead
+        # The retry is counted in the attempt that has failed: the next one takes the counts over from it, so a crash
+        # between the two can neither lose a retry nor grant one more.
         self.change(counted, (WAITS_AS[kind],), reason=reason, due_at_ms=due_at_ms)
         if wait_ms == 0:
             self.try_again(step, counted)
@@ -186,7 +193,7 @@ class Flow(RunContext):
             self._complete(step, attempt, statuses, params=self.inputs(step), reason=reason)
             return
         self.change(attempt, (status,), reason=reason)
-        if mode is FailureMode.FAIL_IMMEDIATELY:
+        if mode is FailureMode.FAIL_IMMEDIATELY:  # after the change: the failed step itself is not stopped
             self.stop_all(Action.STOP, StepStatus.STOPPED, f"Step {attempt.step_id!r} failed: {reason}")
 
     def time_out(self, step_id: str, row: StepRow) -> None:
@@ -212,6 +219,7 @@ class Flow(RunContext):
         self.ready.clear()
         for (_, step_id), row in list(self.state.steps.prefix((self.key,))):
             if row.status in ACTIVE and row.run_id == self.run.run_id:
+                # First taken back, then ended: what is to be taken back is known by the row as it is before.
                 self.take_back(step_id, row, action, reason)
                 self.change(attempt_of(step_id, row), (status,), reason=reason)
 
@@ -257,7 +265,10 @@ class Flow(RunContext):
         return {edge.to: self.expressions.holds(edge, step, attempt, params) for edge in edges}
 
     def _first(self, step_id: str) -> Attempt:
-        """The attempt to make of a step that becomes ready; one that was left over has been counted already."""
+        """The attempt to make of a step that becomes ready; one that was left over has been counted already.
+
+        A full decision creates what it leaves over, so that the run stays active until a timer goes on with it.
+        """
         row = self.row(step_id)
         if row is not None and row.run_id == self.run.run_id:
             return attempt_of(step_id, row)

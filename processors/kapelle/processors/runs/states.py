@@ -1,9 +1,6 @@
-"""The states of instances and steps, and what each of them means. Everything else in this package asks these tables.
+"""The states of steps, which may follow which, and what each of them means. Everything else in this package asks here.
 
-    NOT_CREATED → CREATED ┬→ UNSATISFIED            no condition towards it was true
-                          ├→ SKIPPED                somebody asked for it
-                          └→ INITIALIZED → WAITING_FOR_SIGNALS → EVALUATING_PARAMS → WAITING_FOR_PERMITS
-                                → STARTING → RUNNING → FINISHING → SUCCEEDED
+`NEXT` is the law: `RunContext.change` refuses a change that it does not allow. `docs/states.md` is drawn from it.
 
     STARTING   the work is given out; no worker has said yet that it has it
     RUNNING    a worker has it, under a lease; or it runs in the engine
@@ -23,8 +20,40 @@ from kapelle.schemas.contracts import Action, InstanceStatus, StepStatus
 
 S = StepStatus
 
+# How an attempt may end whatever it is about: a person or a failed sibling stops it, a person kills it (which
+# `failure_mode` may ignore) or skips it, the run times out, or a condition behind it has no value.
+_ENDED: Final = frozenset(
+    {S.STOPPED, S.FATALLY_FAILED, S.COMPLETED_WITH_ERROR, S.SKIPPED, S.TIMED_OUT, S.INTERNALLY_FAILED}
+)
+# The work has failed, and there is another attempt.
+_RETRIED: Final = frozenset({S.USER_FAILED, S.PLATFORM_FAILED, S.TIMEOUT_FAILED})
+
+# What may follow each state within one run. A step that leads back to CREATED gets a new attempt. A restart of the run
+# and the next iteration of a loop take the row away, so the step begins at NOT_CREATED again.
+NEXT: Final[Mapping[StepStatus, frozenset[StepStatus]]] = {
+    S.NOT_CREATED: frozenset({S.CREATED}),
+    S.CREATED: _ENDED | {S.UNSATISFIED, S.INITIALIZED},
+    S.INITIALIZED: _ENDED | {S.WAITING_FOR_SIGNALS},
+    S.PAUSED: _ENDED,  # no step gets there yet
+    S.WAITING_FOR_SIGNALS: _ENDED | {S.EVALUATING_PARAMS},
+    S.EVALUATING_PARAMS: _ENDED | {S.WAITING_FOR_PERMITS},
+    S.WAITING_FOR_PERMITS: _ENDED | {S.STARTING},
+    # A worker may fail, or say nothing until the time-out, before it has said that it has the task.
+    S.STARTING: _ENDED | _RETRIED | {S.RUNNING},
+    S.RUNNING: _ENDED | _RETRIED | {S.FINISHING},
+    # The result is taken, so there is no retry; but conditions and signals that are made of it may have no value.
+    S.FINISHING: _ENDED | {S.SUCCEEDED},
+    # Complete: the steps behind it count on what it has decided, so only a restart of the run comes back to it.
+    **dict.fromkeys((S.DISABLED, S.UNSATISFIED, S.SKIPPED, S.SUCCEEDED, S.COMPLETED_WITH_ERROR), frozenset()),
+    # Before the next attempt begins, the last one can still be ended for good.
+    **dict.fromkeys((S.USER_FAILED, S.PLATFORM_FAILED, S.TIMEOUT_FAILED), _ENDED | {S.CREATED}),
+    # Failed for good: a person may restart the step, or skip it by an attempt that does nothing.
+    **dict.fromkeys((S.FATALLY_FAILED, S.INTERNALLY_FAILED, S.STOPPED, S.TIMED_OUT), frozenset({S.CREATED})),
+    S.OTHER: frozenset(),  # what a reader sees that does not know a later state; nothing is decided on it
+}
+
 COMPLETE: Final = frozenset({S.DISABLED, S.UNSATISFIED, S.SKIPPED, S.SUCCEEDED, S.COMPLETED_WITH_ERROR})
-RETRYABLE: Final = frozenset({S.USER_FAILED, S.PLATFORM_FAILED, S.TIMEOUT_FAILED})
+RETRYABLE: Final = _RETRIED
 FAILED: Final = frozenset({S.FATALLY_FAILED, S.INTERNALLY_FAILED}) | RETRYABLE
 TERMINAL: Final = COMPLETE | FAILED | {S.STOPPED, S.TIMED_OUT}
 ACTIVE: Final = (frozenset(S) - TERMINAL - {S.NOT_CREATED, S.OTHER}) | RETRYABLE

@@ -1,8 +1,9 @@
 """The processor object, on which the other modules register what they decide and apply."""
 
-from typing import Final
+from typing import Any, Final
 
 from kapelle.processors.draft import Draft
+from kapelle.processors.errors import WrongTransition
 from kapelle.processors.processor import Processor
 from kapelle.processors.routes import (
     RUN_INTERNAL,
@@ -11,7 +12,10 @@ from kapelle.processors.routes import (
     WORKFLOW_EVENTS,
     WORKFLOW_INTERNAL,
 )
+from kapelle.processors.workflows.states import NEXT
 from kapelle.processors.workflows.tables import WorkflowTables
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import InstanceStatus
 
 workflows: Final = Processor(
     "workflows",
@@ -27,3 +31,20 @@ class WorkflowDraft(Draft[WorkflowTables]):
     first look into a table."""
 
     trace: str | None = None  # what the command came with
+
+    def emit(self, event: Any) -> None:
+        """Decide that this is now true. What changes the status of an instance must be a change that exists."""
+        kind = type(event)
+        if kind is c.InstanceCreated or kind is c.InstanceEnded:
+            self._check(event, event.status)
+        elif kind is c.InstanceLaunched:
+            self._check(event, InstanceStatus.IN_PROGRESS)
+        super().emit(event)
+
+    def _check(self, event: c.InstanceCreated | c.InstanceLaunched | c.InstanceEnded, status: InstanceStatus) -> None:
+        # The numbers of instances are given out here, so nobody has to look whether a first run has one before it.
+        is_first = event.run_id == 1 and type(event) is c.InstanceCreated
+        row = None if is_first else self.state.instances.get((self.key, event.instance_id))
+        before = row.status if row is not None else None
+        if status not in NEXT[before]:
+            raise WrongTransition(f"{self.key}/{event.instance_id}", before or "nothing", status)
