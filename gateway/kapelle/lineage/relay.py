@@ -113,4 +113,4 @@ class LineageRelay:
 
     def _tell(self) -> None:
         self._told_s = time.monotonic()
-        _log.info("told", extra={"fields": msgspec.structs.asdict(self.counts)})
+        _log.info("emitted", extra={"fields": msgspec.structs.asdict(self.counts)})

@@ -183,4 +183,4 @@ class TraceRelay:
 
     def _tell(self) -> None:
         self._told_s = time.monotonic()
-        _log.info("told", extra={"fields": msgspec.structs.asdict(self.counts)})
+        _log.info("exported", extra={"fields": msgspec.structs.asdict(self.counts)})
