@@ -120,7 +120,7 @@ def test_a_file_that_changes_is_read_anew_without_losing_records(world: World, f
         file.with_suffix(".bad").write_text("sources: [{topic: 1}]")
         file.with_suffix(".bad").replace(file)
         running.process.send_signal(signal.SIGHUP)
-        world.until(lambda: "the sources are left as they were" in running.said(), "the bad file to be told of")
+        world.until(lambda: "the file cannot be used" in running.said(), "the bad file to be reported")
         write(
             file,
             {"topic": first, "name": "after", "params": {"order": "/id"}},

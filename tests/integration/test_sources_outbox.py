@@ -103,7 +103,7 @@ def test_rows_that_make_no_signal_are_kept_with_the_reason_and_hold_nothing_up(
     database.commit()
     with relay(world, server, "--keep", "--metrics", str(metrics)) as running:
         world.until(lambda: world.ids("order") == ["good"], "the good signal")
-        world.until(lambda: running.said().count("a row makes no signal") >= 4, "the rows to be told of")
+        world.until(lambda: running.said().count("a row is not a valid signal") >= 4, "the rows to be told of")
         assert running.terminate() == 0, running.said()
     told = metrics.read_text().splitlines()
     assert [line for line in told if line.startswith("kapelle_outbox_") and "waits" not in line] == [

@@ -106,7 +106,7 @@ class LimitedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections and not self._displaces():
-            _log.warning("more connections than there may be, and all of them have requests: one was refused")
+            _log.warning("too many connections, and none is idle: refused one")
             transport.write(FULL)
             transport.close()
             return
@@ -117,7 +117,7 @@ class LimitedProtocol(H11Protocol):
         oldest = next(iter(self.waiting), None)
         if oldest is None:
             return False
-        _log.warning("more connections than there may be: one without a request was closed")
+        _log.warning("too many connections: closed an idle one")
         oldest.give_up()
         return True
 
@@ -179,6 +179,6 @@ def limited(limits: Limits) -> type[LimitedProtocol]:
 def quiet(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """The exception handler of a server's loop. asyncio would write a traceback for each accept that fails."""
     if isinstance(context.get("exception"), OSError) and "socket" in context and "accept" in context["message"]:
-        _log.warning("no descriptor is left to accept a connection with: the limit of open files is too low")
+        _log.warning("no file descriptor is left to accept a connection: the limit of open files is too low")
         return
     loop.default_exception_handler(context)

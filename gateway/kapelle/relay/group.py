@@ -124,7 +124,7 @@ class GroupReader:
                 positions = committed(self._settings, self._group, places, min(LOOK_S, self._timeout_s))
                 losses = losses_of(positions, dict.fromkeys((place.topic for place in places), ""), offsets)
         except (CycleAborted, BrokerRefused, ProducerLost) as error:
-            self._log.warning("can't tell whether records were lost", extra={"fields": {"reason": str(error)}})
+            self._log.warning("cannot check whether records were lost", extra={"fields": {"reason": str(error)}})
             return
         finally:
             offsets.close()
@@ -154,10 +154,10 @@ class GroupReader:
             return topic in self._topics  # what came before its topic was taken out is left uncommitted
         if is_missing(error):
             if topic not in self._missing:
-                self._log.warning("a topic is not there yet", extra={"fields": {"topic": topic}})
+                self._log.warning("a topic does not exist yet", extra={"fields": {"topic": topic}})
             self._missing.add(topic)
         elif is_final(error):
             raise BrokerRefused(f"Expected to read {topic or f'the topics of {self._group}'}, but {error.str()}")
         elif not is_end(error):
-            self._log.warning("librdkafka tells of a problem", extra={"fields": {"reason": error.str()}})
+            self._log.warning("librdkafka reports a problem", extra={"fields": {"reason": error.str()}})
         return False

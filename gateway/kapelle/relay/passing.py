@@ -15,5 +15,5 @@ def told(entry: Entry, tell: Callable[[], Iterable[T]], log: logging.Logger) -> 
         return list(tell())
     except RECORD_FAULTS as error:
         why = f"{type(error).__name__}: {error}"
-        log.warning("passed over %s-%d at %d: %s", entry.stream, entry.partition, entry.offset, why)
+        log.warning("skipped %s-%d at %d: %s", entry.stream, entry.partition, entry.offset, why)
         return None

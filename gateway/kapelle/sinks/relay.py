@@ -189,7 +189,7 @@ class SinkRelay:
                 raise Interrupted
         self._count("set_aside")
         told = {"sink": self.name, "record": key, "reason": why[1]}
-        _log.warning("an event was put aside", extra={"fields": told})
+        _log.warning("an event became a dead letter", extra={"fields": told})
 
     def _not_taken(self, error: NotDelivered) -> None:
         self._count("failed")

@@ -56,7 +56,7 @@ class Supervised:
             except Exception as error:  # noqa: BLE001 - a supervised loop: nobody else is to stop because of this sink
                 self.counts.restarts += 1
                 told = {"sink": self.name, "error": type(error).__name__, "reason": error}
-                _log.error("a sink is begun anew", extra={"fields": told})
+                _log.error("a sink is restarted", extra={"fields": told})
                 self._stop.wait(AGAIN_S)
 
 

@@ -155,7 +155,7 @@ class OutboxRelay:
     def _refuse(self, cursor: psycopg.Cursor[Row], wrong: Sequence[tuple[Row, Exception]]) -> None:
         for row, error in wrong:
             cursor.execute(REFUSE, (str(error)[:REASON_CHARS_MAX].replace("\0", ""), row.position))
-            _log.error("a row makes no signal", extra={"fields": {"position": row.position, "reason": error}})
+            _log.error("a row is not a valid signal", extra={"fields": {"position": row.position, "reason": error}})
 
     def _connected(self) -> psycopg.Connection[Any]:
         try:

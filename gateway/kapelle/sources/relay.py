@@ -89,7 +89,7 @@ class TopicRelay:
             while not stopped():
                 self.step()
         except Interrupted:
-            _log.info("a batch is left to be read again")
+            _log.info("a batch was not committed and will be read again")
         finally:
             self._reader.close()
             for registry in self._registries.values():

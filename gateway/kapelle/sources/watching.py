@@ -55,7 +55,10 @@ class WatchedFile:
             found = self._read()
         except (BadSources, OSError) as error:
             self._mark = mark
-            _log.error("the sources are left as they were", extra={"fields": {"file": self._path, "reason": error}})
+            _log.error(
+                "the file cannot be used; the previous one stays",
+                extra={"fields": {"file": self._path, "reason": error}},
+            )
             return None
         self._mark = mark
         if found == self.current:

@@ -182,7 +182,7 @@ class Database:
                 raise sqlite3.DatabaseError(found)
 
     def _tell_damage(self, error: sqlite3.DatabaseError) -> None:
-        _log.warning("the view in %s is damaged and is made again from the log: %s", self._path, error)
+        _log.warning("the view in %s is damaged and is rebuilt from the log: %s", self._path, error)
 
     def _make(self) -> None:
         """Begin with empty tables. Whatever was there can be folded again."""

@@ -104,7 +104,7 @@ class Folding:
             try:
                 news = self._written(entries, positions, fold_entries)
             except FAULTS as error:
-                _log.warning("folding a batch again, one record at a time, because one of them failed: %s", error)
+                _log.warning("retrying a batch one record at a time, because a record failed: %s", error)
                 news = self._written(entries, positions, fold_one_by_one)
         self._positions = positions
         # Who waits has said so before looking: so now it is known whether anybody wants to hear of it.
@@ -158,7 +158,7 @@ class Folding:
         if not is_damage(error) or self._remakes == REMAKES_MAX:
             raise error
         self._remakes += 1
-        _log.warning("the view is damaged and is made again from the log: %s", error)
+        _log.warning("the view is damaged and is rebuilt from the log: %s", error)
         self._follower.close()
         self._database.remake()
         self._follower = self._journal.follow(FOLLOWED, {})
@@ -169,7 +169,7 @@ class Folding:
 
     def _begin_again(self, error: Exception) -> None:
         """The log was away for a moment. What was read and not written is read again."""
-        _log.warning("the view reads the log again from where it stands: %s", error)
+        _log.warning("the view continues to read the log at its position: %s", error)
         self._follower.close()
         self._stop.wait(AGAIN_S)
         self._follower = self._journal.follow(FOLLOWED, self._positions)

@@ -46,7 +46,7 @@ def fold_one_by_one(connection: sqlite3.Connection, entries: Iterable[Entry]) ->
         except FAULTS as error:
             connection.execute("ROLLBACK TO entry")
             reason = f"{type(error).__name__}: {error}"[:REASON_CHARS_MAX]
-            _log.warning("%s-%d at %d cannot be shown: %s", entry.stream, entry.partition, entry.offset, reason)
+            _log.warning("the view cannot read %s-%d at %d: %s", entry.stream, entry.partition, entry.offset, reason)
             refused = Entry(entry.stream, entry.partition, entry.offset, entry.key, None, entry.at_ms, reason)
             news |= fold_entries(connection, (refused,))
         connection.execute("RELEASE entry")

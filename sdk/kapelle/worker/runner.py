@@ -175,12 +175,12 @@ class Runner:
             try:
                 self._hear()
             except TransportUnavailable as error:
-                _log.warning("cannot hear of cancellations: %s", error)
+                _log.warning("cannot receive cancellations: %s", error)
             with self._holding.changed:
                 self._holding.changed.wait(FULL_WAIT_S)
         left = self._holding.hand_back(f"The worker {self.name!r} was stopped before the step was done")
         if left:
-            _log.warning("handed back what was not done in time", extra={"fields": {"tasks": len(left)}})
+            _log.warning("returned tasks that were not finished in time", extra={"fields": {"tasks": len(left)}})
 
     def _hear(self) -> None:
         for token, reason in self._transport.cancellations():
@@ -240,7 +240,7 @@ class Runner:
             if self._quiet.is_set():
                 last_words_until_s = last_words_until_s or time.monotonic() + LAST_WORDS_S
                 if time.monotonic() > last_words_until_s:
-                    _log.warning("the engine was not told of %d results", self._holding.unsaid)
+                    _log.warning("%d results were not reported to the engine", self._holding.unsaid)
                     return
             self._wait_for_words()
 
@@ -266,7 +266,7 @@ class Runner:
                 continue
             self.counts.refused += 1
             _log.warning("refused", extra={"fields": {**_fields(word.task), "reason": answer.reason}})
-            self._give_up(answer.token, answer.reason or "The engine refused its word")
+            self._give_up(answer.token, answer.reason or "The engine refused its report")
 
     def _wait_for_words(self) -> None:
         holding = self._holding

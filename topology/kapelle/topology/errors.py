@@ -1,35 +1,36 @@
-"""What can go wrong while running, by who must act.
+"""The errors of the runtime, by who must act.
 
     TopologyError
-    ├── author: the topology cannot work as written
+    ├── author: the topology is not valid
     │   └── BadTopology            refused when it is built
-    ├── operator: the surroundings are not as they must be
-    │   ├── BadSetting             a setting that we own, or that cannot be
-    │   ├── TopicsDiffer           the topics are not as the topology needs them
-    │   ├── ChangelogReplaced      the changelog is another topic than the one that the offsets were committed with
-    │   ├── OffsetsLost            tables without the offsets that they were committed with
-    │   ├── ChangelogShortened     the changelog ends before what our tables stand for
+    ├── operator: the environment must be corrected
+    │   ├── BadSetting             a setting that the runtime owns, or that is not valid
+    │   ├── TopicsDiffer           the topics differ from what the topology needs
+    │   ├── ChangelogReplaced      the changelog is not the topic that the offsets were committed with
+    │   ├── OffsetsLost            the changelog exists, but the committed offsets are missing
+    │   ├── ChangelogShortened     the changelog ends before the offset of the local tables
     │   ├── InputLost              input was deleted before it was read
     │   │   ├── InputReplaced      an input topic was deleted and created again
     │   │   └── InputShortened     an input topic ends before what was read of it
     │   ├── InstanceFencedAgain    two processes use one instance name
-    │   └── BrokerRefused          the broker will not let us: authorisation, unsupported version
-    └── runtime: the log tells the member what to do next
-        ├── CycleAborted           give up this cycle: abort, rewind, go on
-        │   ├── Unanswered         a broker did not answer a question: as above, and ask again
-        │   └── ApplyFailed        `apply` raised: as above, and put the message aside when it comes again
-        └── ProducerLost           the transaction is out of our hands: a new producer, then as above
+    │   └── BrokerRefused          the broker refuses the client: authorisation, unsupported version
+    └── runtime: the member continues by itself
+        ├── CycleAborted           abort the cycle, rewind, continue
+        │   ├── Unanswered         a broker did not answer a query: as above, and ask again
+        │   └── ApplyFailed        `apply` raised: as above, and set the message aside at the next delivery
+        └── ProducerLost           the transaction is lost: create a new producer, then as above
 
     FoldError
-    ├── DecisionExhausted          `decide` ran out of time, memory or stack: given up, whatever the policy for bugs
+    ├── DecisionExhausted          `decide` exceeded its limit of time, memory or stack: given up, whatever the policy
     ├── HandlerFailed              `decide` or `apply` raised: a bug in a processor
     ├── KeyTooLarge                a key beyond the limit, read or written
-    ├── NotUnderstood              a record that a processor cannot make out, by its own word
-    ├── TimerNotSettled            a due timer was decided on and is still due
+    ├── NotUnderstood              a record that its processor cannot interpret
+    ├── TimerNotSettled            a due timer is still due after the decision on it
     ├── UnexpectedType             a record of a type that its stream does not carry
-    └── UnfitRecord                a record whose key or numbers are not what its stream carries
+    └── UnfitRecord                a record whose key or numbers do not fit its stream
 
-Broker errors become one of these in `kafka/translate.py`, and nowhere else; `kapelle.broker` reads their codes.
+Broker errors get one of three meanings in `kafka/translate.py`, and nowhere else: `CycleAborted`, `ProducerLost` or
+`BrokerRefused`. `kapelle.broker` reads their codes.
 """
 
 from collections.abc import Sequence

@@ -103,7 +103,7 @@ class Member:
         try:
             self._join()
         except (CycleAborted, ProducerLost) as error:
-            _log.warning("can't join yet: %s", error)
+            _log.warning("cannot join yet: %s", error)
 
     def _join(self) -> None:
         self._log.join(self)

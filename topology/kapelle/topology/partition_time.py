@@ -101,7 +101,7 @@ class PartitionTimes:
                 self._counters.clock_jumps += 1
                 way = "forward" if by_ms > 0 else "back"
                 _log.warning(
-                    "The wall clock has jumped %s by %.1f s; partitions go on from where they are: check the time "
+                    "The wall clock has jumped %s by %.1f s; the time of partitions continues: check the time "
                     "service of this machine",
                     way,
                     abs(by_ms) / 1000,

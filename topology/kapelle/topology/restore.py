@@ -169,7 +169,7 @@ class Restorer:
         try:
             meta = shard.state.meta()
         except (RowCorrupt, RowVersionUnknown) as error:
-            _log.warning("tables of %s are read anew: %s", shard, error)
+            _log.warning("tables of %s are restored from the beginning: %s", shard, error)
             meta = None
         if meta is not None and (
             meta.changelog_id == self._log.identity(shard.changelog.topic)

@@ -26,9 +26,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     records_max: int = 10_000
     folds_max: int = 100_000  # timers and commands delivered within the cycle
-    cycle_ms_max: int = 200  # then no more records are begun...
-    cascade_ms_max: int = 500  # ...and after this, what they set off takes the topics
-    background_ms_max: int = 25  # then what decisions left over goes on in the next cycle
+    cycle_ms_max: int = 200  # after this, a cycle begins no more records
+    cascade_ms_max: int = 500  # after this, messages take their topics instead of direct delivery
+    background_ms_max: int = 25  # after this, background timers continue in the next cycle
     decision_ms_max: int = 2_000  # CPU time; a decision that takes longer is given up. 0: no limit
     overlay_bytes_max: int = 32 * 1024 * 1024
     record_bytes_max: int = 1_000_000
@@ -36,16 +36,20 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     sweep_rows_max: int = 1_000
     restore_rows_max: int = 20_000
     idle_wait_ms: int = 500
-    patience_ms: int = 0  # between two turns of patient processors: each turn costs the others a part of a transaction
-    restore_slice_ms: int = 50  # how long live partitions wait for restoring ones, a cycle
-    restore_stuck_ms: int = 1_500  # a changelog not read on for so long is held by a dead member's transaction
-    settle_records_max: int = 20_000  # a target lagging more than this, two full cycles, takes its commands by topic
+    patience_ms: int = 0  # between two turns of publishers: each turn costs the engine a part of a transaction
+    restore_slice_ms: int = 50  # per cycle: how long folding partitions wait for restoring ones
+    restore_stuck_ms: int = (
+        1_500  # without progress for this time, a changelog is blocked by a dead member's transaction
+    )
+    settle_records_max: int = (
+        20_000  # a target with more lag than this (two full cycles) gets its commands through its topic
+    )
     settle_ms_max: int = 1_000
     settle_again_ms: int = 5_000
-    doubt_ms: int = 1_000  # what says that records were lost is asked again after so long, before it is believed
-    advance_ms: int = 10_000  # how often the offsets of inputs that were read to their end move behind the last mark
+    doubt_ms: int = 1_000  # a sign of lost records is checked again after this time
+    advance_ms: int = 10_000  # how often the offsets of fully read inputs move behind the last transaction marker
     tombstone_ms: int = 7 * 24 * 60 * 60 * 1000  # the changelog's delete.retention.ms
-    apply_failures_max: int = 5  # aborted cycles in a row that end in a stop, whatever the policy
+    apply_failures_max: int = 5  # the process stops after this many aborted cycles in a row, whatever the policy
 
 
 class RecordAt(msgspec.Struct, frozen=True):
@@ -61,7 +65,7 @@ class MemberSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     instance: str = "kapelle-0"
     on_bug: OnBug = OnBug.STOP
-    set_aside: frozenset[RecordAt] = frozenset()  # records that become dead letters, whatever they say
+    set_aside: frozenset[RecordAt] = frozenset()  # records that become dead letters undecided
     on_lost_input: OnLostInput = OnLostInput.STOP
     same_cycle: bool = True
     limits: Limits = Limits()

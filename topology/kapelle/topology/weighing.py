@@ -73,7 +73,7 @@ class Weighing:
                 return  # we are leaving
             except StoreError as error:
                 # The loop reads the same rows, and acts on what it meets there.
-                _log.warning("tables can't be weighed: %s", error)
+                _log.warning("the sizes of tables cannot be measured: %s", error)
             self._stop.wait(self.round_s if self.found else FIRST_S)
 
 

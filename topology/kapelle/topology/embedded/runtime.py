@@ -252,7 +252,7 @@ class EmbeddedRuntime:
         except StoreError as error:
             if self.failure is None:
                 raise
-            _log.warning("the store was not closed in good order: %s", error)
+            _log.warning("the store was not closed cleanly: %s", error)
         finally:
             if self._notes is not None:
                 self._notes.close()

@@ -30,7 +30,7 @@ def fence(settings: KafkaSettings, transactional_id: str) -> None:
     producer = Producer({**settings.producer(transactional_id), "statistics.interval.ms": 0})
     try:
         producer.init_transactions(settings.call_timeout_s)
-        _log.info("ended what %s had open", transactional_id)
+        _log.info("ended the open transaction of %s", transactional_id)
     except KafkaException as error:
         # The caller waits and tries again; in the end the broker times the transaction out by itself.
         _log.warning("could not end the transaction of %s: %s", transactional_id, error)
