@@ -61,8 +61,13 @@ LASTING: Final = BrokerSettings(jvm_flags=())
 
 
 def free_ports(rng: random.Random | None = None) -> Ports:
-    """Four ports that nobody listens on. All four are held until the last is found, so they differ."""
-    chooser = rng or random.SystemRandom()
+    """Four ports that nobody listens on."""
+    return free_ports_of(1, rng)[0]
+
+
+def free_ports_of(nodes: int, rng: random.Random | None = None) -> list[Ports]:
+    """Four ports for each node. All are held until the last is found, so they differ."""
+    chooser, needed = rng or random.SystemRandom(), nodes * len(Ports.__struct_fields__)
     held: list[socket.socket] = []
     try:
         for _ in range(PORT_ATTEMPTS_MAX):
@@ -73,12 +78,14 @@ def free_ports(rng: random.Random | None = None) -> Ports:
             except OSError:
                 candidate.close()
                 held.pop()
-            if len(held) == len(Ports.__struct_fields__):
-                return Ports(*(s.getsockname()[1] for s in held))
+            if len(held) == needed:
+                numbers = [s.getsockname()[1] for s in held]
+                return [Ports(*numbers[n::nodes]) for n in range(nodes)]
     finally:
         for s in held:
             s.close()
-    raise OSError(f"Expected four free ports from {PORTS.start} to {PORTS.stop}, but {PORT_ATTEMPTS_MAX} tries failed")
+    found = f"{PORT_ATTEMPTS_MAX} tries failed"
+    raise OSError(f"Expected {needed} free ports from {PORTS.start} to {PORTS.stop}, but {found}")
 
 
 def server_properties(

@@ -9,11 +9,12 @@ from kapelle.processors.routes import CANCELLATIONS, TASKS
 from kapelle.relay.passing import told
 from kapelle.topology.journal import EmbeddedJournal, Entry
 from kapelle.topology.replay.errors import ApplyFailedAgain
+from kapelle.topology.replay.folding import Folding, decoder
 from kapelle.topology.replay.history import StoredHistory
 from kapelle.topology.replay.looking import folded
 from kapelle.topology.replay.moments import Moment
 from kapelle.topology.tables import MemoryStore
-from kapelle.tracing.folding import FOLDINGS, Folding
+from kapelle.tracing import folding as tracing
 from kapelle.tracing.ids import Ids
 from kapelle.tracing.spans import Past
 from kapelle.views import Views
@@ -49,12 +50,12 @@ def viewed(world: World) -> int:
 
 def relayed(world: World) -> Counter[str]:
     """Tell all of it as spans and as lineage, and count what could not be told."""
-    foldings: dict[tuple[str, int], Folding] = {}
+    foldings: dict[tuple[str, int], tracing.Folding] = {}
     telling, ids, passed = Telling("fuzz"), Ids("fuzz"), Counter[str]()
     for entry in entries(world):
-        if entry.value is None or entry.stream not in FOLDINGS:
+        if entry.value is None or entry.stream not in tracing.FOLDINGS:
             continue
-        folding = foldings.setdefault((entry.stream, entry.partition), FOLDINGS[entry.stream](ids))
+        folding = foldings.setdefault((entry.stream, entry.partition), tracing.FOLDINGS[entry.stream](ids))
         past = Past(entry, entry.stream, None)
         passed["spans"] += told(entry, lambda: folding.of(past), _log) is None  # noqa: B023 - called at once
         passed["lineage"] += told(entry, lambda: telling.of(entry), _log) is None  # noqa: B023 - called at once
@@ -69,6 +70,30 @@ def replayed(world: World) -> int:
         try:
             for fold, is_done in folded(history, [shard], Moment(passes_over=True), MemoryStore()):
                 count += fold.unreadable.count if is_done else 0
-        except ApplyFailedAgain:  # a stranger's event that can be read, for something that is not there: it is named
+        except (
+            ApplyFailedAgain
+        ) as error:  # a stranger's event that can be read, for something that is not there: it is named
+            refuse_exhausted(error)
             count += 1
+    return count
+
+
+def refuse_exhausted(error: ApplyFailedAgain) -> None:
+    """An event that takes all memory is a defect, whoever has written it."""
+    if isinstance(error.__cause__, MemoryError):
+        raise error
+
+
+def applied(world: World) -> int:
+    """Apply every event of the histories by itself, and tell how many applied. Those that do not are passed over."""
+    count, history = 0, StoredHistory(world.topology, world.runtime.log)
+    for shard in world.runtime.member.shards:
+        fold = Folding(world.topology, shard, decode=decoder(history), store=MemoryStore())
+        for records in history.read(fold.place, 0, history.ends([fold.place])[fold.place]):
+            for record in records:
+                try:
+                    fold.take((record,))
+                    count += 1
+                except ApplyFailedAgain as error:
+                    refuse_exhausted(error)
     return count

@@ -1,5 +1,6 @@
 """Commands on damaged directories: refused with a code and the way out, and never called a defect."""
 
+import random
 import shutil
 import sqlite3
 from pathlib import Path
@@ -19,9 +20,9 @@ from kapelle.topology.journal import EmbeddedJournal
 from kapelle.topology.letters import NotRedrivable
 from kapelle.topology.page import topology
 from kapelle.topology.salvage import salvage
-from kapelle.topology.tables import StoreCorrupt
+from kapelle.topology.tables import Batch, Memory, RocksStore, StoreCorrupt
 from kapelle.views import Views
-from tests.unit.embedded.damages import flip, wal
+from tests.unit.embedded.damages import flip, middle, newest, wal
 
 TOPOLOGY = topology()
 
@@ -65,6 +66,22 @@ def test_verify_finds_a_damaged_block_that_nobody_has_read(data: Path) -> None:
     assert code == ExitCode.PRECONDITION
     assert "block checksum mismatch" in said
     assert f"kapelle dev --data {data} --salvage" in said
+
+
+def test_verify_finds_damage_in_rows_that_no_table_and_no_history_needs(data: Path) -> None:
+    log = data / "log"
+    store, batch = RocksStore(log, Memory()), Batch()
+    batch.update({b"\xfe%03d" % number: random.Random(number).randbytes(1_000) for number in range(50)})
+    store.write(batch)
+    store._rocks.flush()
+    store.close()
+    assert verified(data)[0] == ExitCode.OK
+    file = newest(log, "*.sst")
+    flip(file, middle(file))
+
+    code, said = verified(data)
+
+    assert (code, "block checksum mismatch" in said) == (ExitCode.PRECONDITION, True)
 
 
 def test_verify_refuses_what_the_server_refuses(data: Path) -> None:

@@ -16,12 +16,16 @@ from kapelle.topology.embedded import (
     EmbeddedSettings,
     LogDamaged,
     LogReplaced,
+    Lost,
     Stopped,
     Witness,
 )
 from kapelle.topology.embedded.acknowledged import read_notes
+from kapelle.topology.embedded.layout import offset_key, offset_row, stored_offset
+from kapelle.topology.embedded.partitions import partitions_of
 from kapelle.topology.log import Place
 from kapelle.topology.salvage import salvage
+from kapelle.topology.salvage.rebuilding import rebuild
 from kapelle.topology.tables import Batch, Memory, RocksStore
 from kapelle.topology.tables.writes import write_row
 from tests.proof.checks import table_violations
@@ -142,6 +146,23 @@ def test_a_damaged_block_is_salvaged_to_a_log_that_is_consistent(log: Path) -> N
     with EmbeddedRuntime(COUNTING, log) as runtime:
         assert_consistent(runtime)
         publish(runtime, 1_000, 5)
+
+
+@pytest.mark.parametrize(("acknowledged", "moved", "skipped"), [(10**9, -3, 3), (10**9, 5, 0), (0, 5, 0)])
+def test_a_rebuilt_log_goes_on_at_its_end_and_tells_what_it_leaves_out(
+    log: Path, acknowledged: int, moved: int, skipped: int
+) -> None:
+    """What was folded before the damage must not be folded again, and an offset beyond the end skips what comes."""
+    store, place, batch = RocksStore(log, Memory()), TICKS[0], Batch()
+    end = partitions_of(COUNTING, store)[place].end
+    batch.put(offset_key("counting", place), offset_row(end + moved))
+    store.write(batch)
+
+    rebuilt = rebuild(COUNTING, store, "identity", acknowledged=acknowledged)
+
+    assert rebuilt.skipped == ((Lost(place, end - skipped, end),) if skipped else ())
+    assert stored_offset(store, "counting", place) == end
+    store.close()
 
 
 # What is no damage ----------------------------------------------------------------------------------------------------

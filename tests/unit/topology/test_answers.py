@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from kapelle.topology.errors import BrokerRefused, ChangelogShortened, CycleAborted, Unanswered
+from kapelle.topology.kafka.admin import Admin
 from kapelle.topology.kafka.answers import (
     LATEST,
     committed_positions,
@@ -20,8 +21,10 @@ from kapelle.topology.kafka.answers import (
 )
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.offsets import Offsets
+from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.kafka.transactions import Transactor
 from kapelle.topology.log import Place
+from kapelle.topology.page import topology
 from kapelle.topology.settings import Limits, MemberSettings
 from tests.unit.topology.world import LIMITS, World, processor_of, tick
 
@@ -197,3 +200,34 @@ def test_a_member_waits_for_the_second_answer_before_it_stops() -> None:
     world.now_ms += Limits().doubt_ms
     with pytest.raises(ChangelogShortened):
         world.step()
+
+
+def test_a_client_that_was_not_answered_is_let_go() -> None:
+    """librdkafka goes on asking the controller that it knows, for as long as that broker is away."""
+    admin = Admin(KafkaSettings(bootstrap_servers="127.0.0.1:1"))
+    first = admin.client
+
+    with admin.asking("describe topics") as asked:
+        assert asked is first
+    with pytest.raises(BrokerRefused), admin.asking("describe topics"):
+        raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    assert admin.client is first
+    with pytest.raises(CycleAborted), admin.asking("describe topics"):
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+    assert admin.client is not first
+
+
+def test_the_ids_of_topics_are_asked_for_again_by_another_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = Topics(topology(), KafkaSettings(bootstrap_servers="127.0.0.1:1"))
+    asked: list[Any] = []
+
+    def away(client: Any, *_: Any) -> dict[str, str]:
+        asked.append(client)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    monkeypatch.setattr("kapelle.topology.kafka.topics.topic_ids", away)
+    for _ in range(2):
+        with pytest.raises(CycleAborted):
+            topics.identities(["t"])
+
+    assert asked[0] is not asked[1]

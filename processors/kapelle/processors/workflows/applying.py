@@ -115,11 +115,11 @@ def workflow_deleted(message: Message[c.WorkflowDeleted], state: WorkflowTables)
     reach: instances before the first of the next workflow are not looked at.
     """
     key = message.key
-    before = state.workflows.get((key,)) or NO_WORKFLOW
-    for version in range(1, before.latest_version + 1):
-        state.versions.delete((key, version))
-    for number in range(1, before.snapshot + 1):
-        state.properties.delete((key, number))
+    # Those that are there: a number in a history may be anything, and counting up to it may never end.
+    for version, _ in list(state.versions.prefix((key,))):
+        state.versions.delete(version)
+    for snapshot, _ in list(state.properties.prefix((key,))):
+        state.properties.delete(snapshot)
     latest = (state.counts.get((key,)) or NO_COUNTS).latest_instance_id
     state.workflows.put((key,), Workflow(first_instance_id=latest + 1, is_deleted=True))
     state.counts.put((key,), Counts(latest_instance_id=latest))

@@ -1,9 +1,13 @@
 """An admin client that can be let go: it has threads, which look for its brokers for as long as anybody holds it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from confluent_kafka.admin import AdminClient
 
+from kapelle.topology.errors import CycleAborted
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.translate import made
+from kapelle.topology.kafka.translate import made, translated
 
 
 class Admin:
@@ -18,6 +22,20 @@ class Admin:
         if self._client is None:
             self._client = made(AdminClient, self._config)
         return self._client
+
+    @contextmanager
+    def asking(self, doing: str) -> Iterator[AdminClient]:
+        """The client, for one question. A client that gets no answer is let go, and the next question has another.
+
+        It does not look for its brokers again by itself: it goes on asking by a leader's old epoch after an election,
+        and goes on asking the broker that it knows as the controller while that one is away.
+        """
+        try:
+            with translated(doing):
+                yield self.client
+        except CycleAborted:
+            self.close()
+            raise
 
     def close(self) -> None:
         self._client = None

@@ -44,12 +44,9 @@ class Offsets:
         if not places:
             return {}
         try:
-            with translated(f"ask for offsets of {_some(places)}"):
-                client, timeout_s = self._admin.client, self._timeout_s
-                return list_offsets(client, places, spec, isolation=isolation, timeout_s=timeout_s)
+            with self._admin.asking(f"ask for offsets of {_some(places)}") as client:
+                return list_offsets(client, places, spec, isolation=isolation, timeout_s=self._timeout_s)
         except CycleAborted:
-            # After an election this client goes on asking by the leader's old epoch: it does not look again by itself.
-            self._admin.close()
             time.sleep(PAUSE_S)
             raise
 

@@ -24,7 +24,6 @@ from kapelle.topology.errors import TopicsDiffer
 from kapelle.topology.kafka.admin import Admin
 from kapelle.topology.kafka.answers import is_there, topic_ids
 from kapelle.topology.kafka.config import KafkaSettings
-from kapelle.topology.kafka.translate import translated
 
 TOMBSTONE_MS = 7 * DAY_MS  # how long a process may be away and still trust its tables (see restore.py)
 
@@ -111,12 +110,12 @@ class Topics:
         timeout_s = self._settings.request_timeout_s
         if create:
             new = [NewTopic(c.topic, c.partitions, self._replication, config=dict(c.config)) for c in create]
-            with translated("create topics"):
-                for future in self._admin.client.create_topics(new, request_timeout=timeout_s).values():
+            with self._admin.asking("create topics") as client:
+                for future in client.create_topics(new, request_timeout=timeout_s).values():
                     future.result()
         if configure:
-            with translated("configure topics"):
-                for done in self._admin.client.incremental_alter_configs([_resource(c) for c in configure]).values():
+            with self._admin.asking("configure topics") as client:
+                for done in client.incremental_alter_configs([_resource(c) for c in configure]).values():
                     done.result()
         return [c for c in plan if c.do not in MENDABLE]
 
@@ -144,8 +143,8 @@ class Topics:
             yield Change(Do.REPLICATE, topic.name, topic.partitions, {}, few, replicas=self._replication)
 
     def _found(self, names: Sequence[str]) -> dict[str, Found]:
-        with translated(f"list topics at {self._settings.bootstrap_servers}"):
-            there = self._admin.client.list_topics(timeout=self._settings.request_timeout_s).topics
+        with self._admin.asking(f"list topics at {self._settings.bootstrap_servers}") as client:
+            there = client.list_topics(timeout=self._settings.request_timeout_s).topics
         return {
             name: Found(len(there[name].partitions), min(len(p.replicas) for p in there[name].partitions.values()))
             for name in names
@@ -156,14 +155,14 @@ class Topics:
         if not names:
             return {}
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        with translated("describe topics"):
-            found = self._admin.client.describe_configs(resources, request_timeout=self._settings.request_timeout_s)
+        with self._admin.asking("describe topics") as client:
+            found = client.describe_configs(resources, request_timeout=self._settings.request_timeout_s)
             return {r.name: {k: e.value or "" for k, e in future.result().items()} for r, future in found.items()}
 
     def identities(self, names: Sequence[str]) -> dict[str, str]:
         """The ids that the broker gave these topics when they were made."""
-        with translated("describe topics"):
-            return topic_ids(self._admin.client, names, self._settings.call_timeout_s)
+        with self._admin.asking("describe topics") as client:
+            return topic_ids(client, names, self._settings.call_timeout_s)
 
     def close(self) -> None:
         self._admin.close()
