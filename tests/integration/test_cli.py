@@ -165,7 +165,7 @@ def test_changelogs_are_adopted_by_name(broker: Broker, prefix: str) -> None:
     adopted = kapelle("topics", "adopt", "counting", *options)
     unknown = kapelle("topics", "adopt", "nobody", *options)
 
-    assert (adopted.exit_code, adopted.stderr) == (0, "counting: no offsets released from the changelog of before\n")
+    assert (adopted.exit_code, adopted.stderr) == (0, "counting: no offsets released from the old changelog\n")
     assert unknown.exit_code == 3
     assert "but found nobody" in unknown.stderr
 
@@ -181,7 +181,7 @@ def test_topics_with_other_partitions_are_refused_and_left_alone(broker: Broker,
     assert "Run with --partitions 1, or start under another --prefix" in refused.stderr
     assert "To mend it" not in refused.stderr
     verified = kapelle("topics", "verify", *options, "--partitions", "1")
-    assert (verified.exit_code, verified.stderr) == (0, "the topics are as they must be\n")
+    assert (verified.exit_code, verified.stderr) == (0, "the topics match the topology\n")
 
 
 def test_topics_that_were_set_otherwise_are_set_right_again(broker: Broker, prefix: str) -> None:
