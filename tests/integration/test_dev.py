@@ -65,7 +65,7 @@ def test_a_second_one_on_the_same_directory_is_refused(folder: Path) -> None:
 
         assert second.returncode == 4
         assert f"in use by process {first.process.pid}" in second.stderr
-        assert "stop that one, or give another --data" in second.stderr
+        assert "stop that process, or use another --data" in second.stderr
         assert second.stdout == ""
 
 

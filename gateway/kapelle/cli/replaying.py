@@ -138,7 +138,7 @@ def scratch() -> "Iterator[RocksStore]":
 def tell_unreadable(shard: str, count: int, first: Sequence[tuple[int, str]]) -> None:
     """Say which records of a history could not be read."""
     if count:
-        output.say(f"{shard}: {output.counted(count, 'record')} skipped because they cannot be read", style="yellow")
+        output.say(f"{shard}: {output.counted(count, 'record')} skipped: unreadable", style="yellow")
     for offset, reason in first:
         output.say(f"  offset {offset}: {reason}")
 

@@ -171,7 +171,7 @@ def test_commands_to_be_copied_are_quoted(place: Place) -> None:
         (
             ("signal", "announce", "x", "--payload", '{"a": NaN}'),
             2,
-            "Expected --payload to be JSON, but NaN is no JSON",
+            "Expected --payload to be JSON, but NaN is not JSON",
         ),
         (("run", "start", "any", "-p", "x=1e400"), 2, "Expected a finite number for parameter 'x', but found inf"),
     ],

@@ -88,7 +88,7 @@ def run(
         telling = Telling(namespace or topology.prefix)
         relay = relays.LineageRelay(topology, kafka, emitter, telling, is_from_end=begin is Begin.LATEST)
         heard.working()
-        _log.info("telling", extra={"fields": {"topic": topic, "namespace": telling.namespace}})
+        _log.info("exporting", extra={"fields": {"topic": topic, "namespace": telling.namespace}})
         with measured(heard, relay.metrics, server, metrics_file) as stopped:
             relay.run(stopped)
 

@@ -89,7 +89,7 @@ def run(
         Topics(topology, kafka).verify()
         relay = TraceRelay(topology, kafka, exporter, Ids(topology.prefix, sample), is_from_end=begin is Begin.LATEST)
         heard.working()
-        _log.info("telling", extra={"fields": {"endpoint": exporter.url, "sample": sample}})
+        _log.info("exporting", extra={"fields": {"endpoint": exporter.url, "sample": sample}})
         with measured(heard, relay.metrics, server, metrics_file) as stopped:
             relay.run(stopped)
 
