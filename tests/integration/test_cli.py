@@ -140,13 +140,13 @@ def test_topics_are_planned_made_and_verified(broker: Broker, prefix: str) -> No
     planned = kapelle("topics", "plan", *options, "-o", "json")
     assert planned.exit_code == 0
     assert {change["do"] for change in json.loads(planned.stdout)} == {"create"}
-    assert f"to do it: {apply}" in planned.stderr
+    assert f"to apply it: {apply}" in planned.stderr
 
     refused = kapelle("topics", "verify", *options)
     assert refused.exit_code == 4
     assert refused.stdout == ""
     assert f"  {prefix}.ticks: missing; needs 4 partitions" in refused.stderr
-    assert f"To mend it: {apply}" in refused.stderr
+    assert f"To fix it: {apply}" in refused.stderr
 
     applied = kapelle("topics", "apply", *options, "--replication", "1")
     assert applied.exit_code == 0
@@ -165,7 +165,7 @@ def test_changelogs_are_adopted_by_name(broker: Broker, prefix: str) -> None:
     adopted = kapelle("topics", "adopt", "counting", *options)
     unknown = kapelle("topics", "adopt", "nobody", *options)
 
-    assert (adopted.exit_code, adopted.stderr) == (0, "counting: no offsets released from the changelog of before\n")
+    assert (adopted.exit_code, adopted.stderr) == (0, "counting: no offsets released from the old changelog\n")
     assert unknown.exit_code == 3
     assert "but found nobody" in unknown.stderr
 
@@ -179,9 +179,9 @@ def test_topics_with_other_partitions_are_refused_and_left_alone(broker: Broker,
     assert refused.exit_code == 4
     assert f"{prefix}.ticks: has 1 partitions; needs 2" in refused.stderr
     assert "Run with --partitions 1, or start under another --prefix" in refused.stderr
-    assert "To mend it" not in refused.stderr
+    assert "To fix it" not in refused.stderr
     verified = kapelle("topics", "verify", *options, "--partitions", "1")
-    assert (verified.exit_code, verified.stderr) == (0, "the topics are as they must be\n")
+    assert (verified.exit_code, verified.stderr) == (0, "the topics match the topology\n")
 
 
 def test_topics_that_were_set_otherwise_are_set_right_again(broker: Broker, prefix: str) -> None:
@@ -256,7 +256,7 @@ def test_processors_do_not_run_on_topics_that_are_not_there(broker: Broker, pref
 
     assert refused.exit_code == 4
     assert "Expected the topics of this topology" in refused.stderr
-    assert f"To mend it: kapelle topics apply --bootstrap-servers {broker.bootstrap_servers}" in refused.stderr
+    assert f"To fix it: kapelle topics apply --bootstrap-servers {broker.bootstrap_servers}" in refused.stderr
     assert "-X 'sasl.password=•••'" in refused.stderr
     assert "hunter2" not in refused.stderr
     assert "Traceback" not in refused.stderr

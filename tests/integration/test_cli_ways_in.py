@@ -110,7 +110,7 @@ def test_a_failed_step_is_restarted_with_other_parameters(shell: Shell) -> None:
     restarted = shell.kapelle("run", "restart", "etl", number, "--param", "limit=20", "--watch", "--timeout", "60")
     step = json.loads(shell.kapelle("step", "describe", "etl", number, "check", "-o", "json"))
 
-    assert f"Expected etl/{number} to succeed, but it ended as FAILED" in failed
+    assert f"error: etl/{number} FAILED" in failed
     assert restarted.startswith(f"etl {number} run 2\n")
     assert (step["workflow_run_id"], step["status"]) == (2, "SUCCEEDED")
 

@@ -43,7 +43,7 @@ def test_it_is_ready_soon_says_what_to_do_next_and_ends_cleanly_on_ctrl_c(folder
     for line in (
         "is ready after",
         f"kapelle workflow push FILE --url {url}",
-        "nowhere: --data DIR keeps it",
+        "not kept: use --data DIR to keep it",
         "stopped",
     ):
         assert line in dev.said
@@ -65,7 +65,7 @@ def test_a_second_one_on_the_same_directory_is_refused(folder: Path) -> None:
 
         assert second.returncode == 4
         assert f"in use by process {first.process.pid}" in second.stderr
-        assert "stop that one, or give another --data" in second.stderr
+        assert "stop that process, or use another --data" in second.stderr
         assert second.stdout == ""
 
 

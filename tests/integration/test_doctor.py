@@ -149,7 +149,7 @@ def test_brokers_that_cannot_keep_transactions_are_found_by_trying_one(misled: t
     _, found = misled
 
     assert found["transactions"].verdict is Verdict.WRONG
-    assert found["transactions"].found.startswith("none can be begun: ")
+    assert found["transactions"].found.startswith("a transaction could not be started: ")
 
 
 def test_brokers_that_cannot_keep_offsets_are_not_asked_for_groups(misled: tuple[int, Told]) -> None:
@@ -159,7 +159,7 @@ def test_brokers_that_cannot_keep_offsets_are_not_asked_for_groups(misled: tuple
     assert found["groups"].verdict is Verdict.WRONG
     assert "__consumer_offsets" in found["groups"].advice
     assert "offsets" not in found
-    assert not [one.found for one in found.values() if "could not be looked at" in one.found]
+    assert not [one.found for one in found.values() if "check failed" in one.found]
 
 
 def test_time_outs_that_the_brokers_do_not_allow_are_wrong(broker: Broker, prefix: str) -> None:
@@ -294,7 +294,7 @@ MISDEEDS: Mapping[Misdeed, str] = {
     changelog_not_compacted: "has cleanup.policy=delete; needs cleanup.policy=compact",
     history_that_is_forgotten: "has retention.ms=86400000; needs retention.ms=-1",
     records_too_small: "has max.message.bytes=10000; needs max.message.bytes=",
-    a_writer_ahead_of_time: "s ahead of ours",
+    a_writer_ahead_of_time: "s ahead of the local clock",
     another_changelog: "but found another one of that name",
     offsets_gone: "but found none: they have expired, or were deleted",
     **LOST,
@@ -366,8 +366,8 @@ def test_a_clock_that_differs_from_that_of_the_brokers_is_found(broker: Broker, 
 
     assert told(0).verdict is Verdict.OK
     assert (told(HOUR_MS).verdict, told(-HOUR_MS).verdict) == (Verdict.WRONG, Verdict.WRONG)
-    assert " s behind ours" in told(HOUR_MS).found
-    assert " s ahead of ours" in told(-HOUR_MS).found
+    assert " s behind the local clock" in told(HOUR_MS).found
+    assert " s ahead of the local clock" in told(-HOUR_MS).found
 
 
 # The disk -----------------------------------------------------------------------------------------------------------
@@ -431,11 +431,11 @@ def refused() -> Iterator[tuple[int, Told]]:
     [
         (
             "guarded.doubting.events",
-            "may not READ, WRITE the topic",
+            "lacks READ, WRITE on the topic",
             "--operation Read --operation Write --topic guarded.",
         ),
-        ("guarded.doubting", "may not READ the group", "--operation Read --group guarded."),
-        ("transactions", "none can be begun: ", "--transactional-id guarded."),
+        ("guarded.doubting", "lacks READ on the group", "--operation Read --group guarded."),
+        ("transactions", "a transaction could not be started: ", "--transactional-id guarded."),
     ],
 )
 def test_a_right_that_is_refused_is_found_with_the_command_that_gives_it(

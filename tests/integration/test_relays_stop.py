@@ -32,8 +32,8 @@ ENOUGH_S = 120.0
 FOR_EVER_S = 600.0
 # What each says when it is up.
 RELAYS = {
-    "traces": "telling",
-    "openlineage": "telling",
+    "traces": "exporting",
+    "openlineage": "exporting",
     "outbox": "relaying",
     "sources": "relaying",
     "sinks": "delivering",

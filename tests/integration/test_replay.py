@@ -164,7 +164,7 @@ def test_topics_that_are_not_there_or_have_other_partitions_are_told_with_what_t
     missing = kapelle("verify", *servers, "--prefix", f"{place.topology.prefix}-not", code=4).stderr
     other = kapelle("replay", "as-of", "end", "all", *servers, "--prefix", place.topology.prefix, code=4).stderr
 
-    assert "To mend it: kapelle topics apply" in missing
+    assert "To fix it: kapelle topics apply" in missing
     assert "has 2 partitions; needs 4" in other
     assert "Run with --partitions 2" in other
 

@@ -187,7 +187,7 @@ def test_a_kill_loses_nothing_and_changes_no_id(broker: Broker, place: Place, tm
                 until(partial(collector.has_more_than, seen), f"a span; {running.said()}", within_s=90)
                 running.kill()
         with relay(broker, place, collector, tmp_path / "stopped.log") as running:
-            until(lambda: "telling" in running.said(), f"it to be up; {running.said()}", within_s=90)
+            until(lambda: "exporting" in running.said(), f"it to be up; {running.said()}", within_s=90)
             until(lambda: remembers(broker, place), f"open runs to be noted; {running.said()}", within_s=120)
             assert running.terminate() == 0, running.said()
         finish(place, name, 12)

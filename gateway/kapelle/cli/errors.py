@@ -1,4 +1,4 @@
-"""What a command can end with: its exit code, and one paragraph that says what was expected and what was found.
+"""The errors of commands: each has an exit code and a message that says what was expected and what was found.
 
     CommandError
     ├── 1 failure
@@ -47,7 +47,7 @@ from typing import ClassVar, Final
 
 
 class ExitCode(IntEnum):
-    """How a command ended, for scripts."""
+    """The exit code of a command."""
 
     OK = 0
     FAILURE = 1
@@ -58,12 +58,12 @@ class ExitCode(IntEnum):
 
 
 MEANINGS: Final = {
-    ExitCode.OK: "it was done",
-    ExitCode.FAILURE: "it failed: the message says why",
-    ExitCode.USAGE: "the command line or a setting is wrong",
-    ExitCode.NOT_FOUND: "what was named is not there",
-    ExitCode.PRECONDITION: "something must be mended first, or someone else is in the way: no retry helps",
-    ExitCode.UNAVAILABLE: "the broker or the server was not reached, or nothing came of it, in time: try again",
+    ExitCode.OK: "success",
+    ExitCode.FAILURE: "failure: the message gives the reason",
+    ExitCode.USAGE: "wrong command line or setting",
+    ExitCode.NOT_FOUND: "not found",
+    ExitCode.PRECONDITION: "a precondition is not met: fix it first, a retry does not help",
+    ExitCode.UNAVAILABLE: "the broker or the server did not answer in time: try again",
 }
 
 
@@ -240,7 +240,7 @@ class DataInUse(CommandError):
 
     def __init__(self, directory: object, holder: str) -> None:
         super().__init__(
-            f"Expected {directory} to be free, but it is in use by {holder}: stop that one, or give another --data"
+            f"Expected {directory} to be free, but it is in use by {holder}: stop that process, or use another --data"
         )
 
 
@@ -252,8 +252,8 @@ class DataDamaged(CommandError):
     def __init__(self, directory: object, reason: str) -> None:
         super().__init__(
             f"Expected all files of the log in {directory} to be readable, but some are damaged: "
-            f"{' '.join(reason.split()).rstrip('.')}. Bring back a copy of the whole directory, or go on with what can "
-            f"be read: `kapelle dev --data {directory} --salvage`, which keeps a copy of what is there"
+            f"{' '.join(reason.split()).rstrip('.')}. Restore the directory from a copy, or continue with what can "
+            f"be read: `kapelle dev --data {directory} --salvage`, which keeps a copy of the directory"
         )
 
 

@@ -1,4 +1,4 @@
-"""What an error of any layer means to the operator: an exit code, and one paragraph."""
+"""The exit code and the message for the errors of all layers."""
 
 import sqlite3
 from typing import Final
@@ -83,10 +83,10 @@ def kafka_error(error: BaseException) -> KafkaError | None:
 def paragraph(error: Exception) -> str:
     """What to tell the operator."""
     if isinstance(error, HandlerFailed):
-        one = f"with --set-aside {error.record} to put this record aside, or " if error.record else ""
+        one = f"with --set-aside {error.record} to write a dead letter for this record, or " if error.record else ""
         return (
-            f"{error}{line_of(error.__cause__)}. Nothing of that cycle was committed: mend the processor and start it "
-            f"again, or start it {one}with --on-bug dead-letter to put all such records aside"
+            f"{error}{line_of(error.__cause__)}. Nothing of that cycle was committed: fix the processor and start it "
+            f"again, or start it {one}with --on-bug dead-letter to write dead letters for all such records"
         )
     if isinstance(error, SPEAKING):
         return str(error)
@@ -97,9 +97,10 @@ def paragraph(error: Exception) -> str:
         return f"The system refused: {error}"
     if isinstance(error, sqlite3.Error):
         return (
-            f"The file of the view could not be used: {error}. Look at the space and the health of its disk. The view "
-            "is a cache: delete its directory, and the next start makes it again from the log"
+            f"The file of the view could not be used: {error}. Check the free space and the health of its disk. The "
+            "view is a cache: delete its directory, and the next start rebuilds it from the log"
         )
     return (
-        f"Unexpected {with_line(error)}. This is a defect of Kapelle: `kapelle --debug` with the same words shows more"
+        f"Unexpected {with_line(error)}. This is a defect of Kapelle: run `kapelle --debug` with the same arguments "
+        "for a traceback"
     )

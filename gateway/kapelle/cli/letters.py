@@ -70,7 +70,9 @@ def _at(consumer: Consumer, at: TopicPartition, bounds: tuple[int, int], setting
                 break
             return at.offset, message.value() or b""
         else:
-            raise Unreachable(f"Expected to read {at.topic}, but nothing came for {settings.request_timeout_s:g} s")
+            raise Unreachable(
+                f"Expected to read {at.topic}, but no record arrived for {settings.request_timeout_s:g} s"
+            )
     raise NotThere(f"Expected a dead letter at offset {at.offset} of {at.topic}, but there is none")
 
 
@@ -85,7 +87,7 @@ def _from(consumer: Consumer, start: TopicPartition, count: int, timeout_s: floa
                 return found
             found.append((message.offset() or 0, message.value() or b""))
             until = time.monotonic() + timeout_s
-    raise Unreachable(f"Expected to read {start.topic} to its end, but nothing came for {timeout_s:g} s")
+    raise Unreachable(f"Expected to read {start.topic} to its end, but no record arrived for {timeout_s:g} s")
 
 
 def _is_end(message: Message, topic: str) -> bool:

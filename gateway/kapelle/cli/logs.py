@@ -27,7 +27,7 @@ class LogFormat(StrEnum):
 
 
 class LogLevel(StrEnum):
-    """The least grave lines to show."""
+    """The minimum level of lines to show."""
 
     DEBUG = "debug"
     INFO = "info"

@@ -1,4 +1,4 @@
-"""Metrics and health for whoever watches: served on this machine unless told otherwise, or written to a file."""
+"""Metrics and health, served over HTTP or written to a file."""
 
 import errno
 import json
@@ -22,11 +22,13 @@ CONNECTION_S: Final = 1.0  # a client that says nothing may not keep others wait
 # What a worker counts.
 WORKER: Final = {
     "taken": total("worker_tasks_taken", "Tasks that the worker has taken."),
-    "done": total("worker_results", "Results of tasks that the engine has heard."),
-    "refused": total("worker_words_refused", "Words of the worker that the engine did not take."),
-    "lost": total("worker_leases_lost", "Tasks given up because the engine could not be told of them in time."),
-    "waits": total("worker_waits", "Times that the engine could not be reached for tasks."),
-    "in_hand": now("worker_tasks_in_hand", "Tasks that the worker has at the moment."),
+    "done": total("worker_results", "Task results that the engine has received."),
+    "refused": total("worker_words_refused", "Reports of the worker that the engine refused."),
+    "lost": total(
+        "worker_leases_lost", "Tasks dropped because the engine could not be reached before their lease ended."
+    ),
+    "waits": total("worker_waits", "Requests for tasks that did not reach the engine."),
+    "in_hand": now("worker_tasks_in_hand", "Tasks that the worker runs at the moment."),
 }
 
 Text = Callable[[], str]
@@ -54,7 +56,7 @@ class MetricsServer:
         host = os.environ.get(HOST_VARIABLE) or HOST
         self.text: Text = str  # nothing, until there is something to tell
         self.failed: Reason = str
-        self.unready: Reason = lambda: "it is starting"
+        self.unready: Reason = lambda: "starting"
         try:
             self._server = _Server((host, port), _handler(self))
         except OSError as error:

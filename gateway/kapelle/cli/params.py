@@ -26,7 +26,7 @@ def strict_json(text: str) -> Any:
 
 
 def _refused(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _value(text: str) -> Any:

@@ -48,7 +48,7 @@ def redriven(kafka: KafkaSettings, redrives: Sequence[Redrive]) -> list[dict[str
     if len(delivered) < len(redrives):
         missing = len(redrives) - len(delivered)
         raise Unreachable(
-            f"Expected {len(redrives)} records to be published again, but of {missing} it is not known "
-            f"after {kafka.request_timeout_s:g} s"
+            f"Expected {len(redrives)} records to be published again, but {missing} were not acknowledged "
+            f"within {kafka.request_timeout_s:g} s"
         )
     return delivered

@@ -1,4 +1,4 @@
-"""What replay and verify share: where history is, room to fold it in, and a word now and then on how far they are."""
+"""What replay and verify share: access to history, temporary tables, and progress messages."""
 
 import tempfile
 import time
@@ -114,7 +114,7 @@ def _on_kafka(opened: ExitStack, where: Where) -> "History":
 
 
 def servers(target: Target) -> "KafkaSettings":
-    """The way to Kafka; who has named nothing at all is told what there is to name."""
+    """The settings for Kafka. If nothing says where history is, the error names all three options."""
     if not target.names_kafka:
         raise NoServers(
             "Expected --file, --data or --bootstrap-servers to say where history is, but found none of them"
@@ -138,7 +138,7 @@ def scratch() -> "Iterator[RocksStore]":
 def tell_unreadable(shard: str, count: int, first: Sequence[tuple[int, str]]) -> None:
     """Say which records of a history could not be read."""
     if count:
-        output.say(f"{shard}: {output.counted(count, 'record')} could not be read and passed over", style="yellow")
+        output.say(f"{shard}: {output.counted(count, 'record')} skipped: unreadable", style="yellow")
     for offset, reason in first:
         output.say(f"  offset {offset}: {reason}")
 

@@ -1,4 +1,4 @@
-"""What a running member says about itself: how restoring goes, whether all is well, metrics, and what it did."""
+"""Reports of a running member: restore progress, health, metrics, and a summary at the end."""
 
 import logging
 import time
@@ -71,7 +71,7 @@ class Reporter:
     def stuck(self) -> str:
         """Why a restart would help; empty while it would not. From another thread, as `unready`."""
         silent_s = time.monotonic() - self._looked_at_s
-        return f"the loop has not come round for {silent_s:.0f} s" if silent_s > STUCK_S else ""
+        return f"the main loop has been stuck for {silent_s:.0f} s" if silent_s > STUCK_S else ""
 
     def unready(self) -> str:
         """Why this process does not do its part; empty when it does."""
@@ -106,9 +106,9 @@ def unready(
 ) -> str:
     """Why a member does not do its part. One that got no partitions stands by, once it is in all of its groups."""
     if counters.shards_restoring:
-        return f"{counters.shards_restoring} shards are being restored, {counters.restore_rows_left} rows are left"
+        return f"{counters.shards_restoring} shards are being restored, {counters.restore_rows_left} rows left"
     if counters.shards_active < counters.shards:
-        return f"{counters.shards - counters.shards_active} of {counters.shards} shards are not folding"
+        return f"{counters.shards - counters.shards_active} of {counters.shards} shards are not active"
     joined = max(counters.groups_joined, sum(_has_joined(told.get("cgrp", {})) for told in consumers.values()))
     if not counters.shards and joined < groups:
         return f"{joined} of {groups} groups have been joined"

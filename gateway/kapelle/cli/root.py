@@ -38,9 +38,9 @@ COMMANDS: Final = {
     "sel": "sel:app",
 }
 
-HELP: Final = """A workflow orchestrator that lives in Kafka.
+HELP: Final = """A workflow orchestrator on Apache Kafka.
 
-Data goes to stdout, everything said about it to stderr.
+Results go to stdout, messages go to stderr.
 
 \b
 Examples:
@@ -101,8 +101,8 @@ def _version(asked: bool) -> None:
 def root(
     *,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and end.", callback=_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """A workflow orchestrator that lives in Kafka."""
+    """A workflow orchestrator on Apache Kafka."""

@@ -48,7 +48,7 @@ def salvaged(data: Path | None, topology: "Topology", framing: "Framing | None")
     except StoreLocked as error:
         raise DataInUse(data, error.holder) from error
     if found is None:
-        output.say(f"nothing to salvage: all that was acknowledged is in {data}, and all of it can be read")
+        output.say(f"nothing to salvage: {data} is complete and readable")
         return None
     # The view may show what the log has no more. It is made again from the log, so what it was is kept.
     if (data / VIEWS).is_dir():

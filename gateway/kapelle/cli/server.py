@@ -1,4 +1,4 @@
-"""The way to a server: where it is, who asks, and what its refusals mean for a script."""
+"""Access to a server: the client, its token and user, and the exit codes of its errors."""
 
 import getpass
 import os
@@ -58,6 +58,6 @@ def refused(error: "ApiError") -> e.CommandError:
 
 
 HINTS: Final = {
-    "Unauthorized": f": put it into {TOKEN_VARIABLE}",
+    "Unauthorized": f": set {TOKEN_VARIABLE}",
     "Unavailable": ". Is the server running? `kapelle dev` starts one",
 }

@@ -55,6 +55,6 @@ def serving_api() -> Iterator[None]:
     try:
         yield
     except Taken as error:
-        raise AddressTaken(f"{error}: give another --port") from error
+        raise AddressTaken(f"{error}: use another --port") from error
     except ApiError as error:
         raise WrongServer(str(error)) from error

@@ -57,7 +57,9 @@ class Stopping:
                 os._exit(ExitCode.OK)
             faulthandler.dump_traceback_later(LOCKED_S, exit=True, file=STDERR)  # with 1, as a failure
             if not self._left.wait(STOP_S):
-                _log.error("ended before leaving in good order: nothing is lost", extra={"fields": {"after_s": STOP_S}})
+                _log.error(
+                    "stopped before the shutdown was complete: nothing is lost", extra={"fields": {"after_s": STOP_S}}
+                )
                 os._exit(ExitCode.FAILURE)
             faulthandler.cancel_dump_traceback_later()
         self._released.wait()

@@ -1,4 +1,4 @@
-"""What `kapelle replay` can be asked to show: the words of people, as rows of tables.
+"""What `kapelle replay` can show, and the rows of tables that this is.
 
 workflow etl            all that `workflows` knows of it
 queue etl               the runs that wait

@@ -22,16 +22,16 @@ def planned(target: Target, replication: int = REPLICATION_DEFAULT) -> list[Chan
 
 
 def wrong(changes: Sequence[Change], target: Target) -> TopicsWrong:
-    """The refusal, with the command that mends it, as far as a command can."""
+    """The error, with the command that repairs the topics if there is one."""
     lines = [f"  {_difference(change)}" for change in changes[:SHOWN_MAX]]
     if len(changes) > SHOWN_MAX:
-        lines.append(f"  and {len(changes) - SHOWN_MAX} more, which `kapelle topics plan` lists")
+        lines.append(f"  and {len(changes) - SHOWN_MAX} more, listed by `kapelle topics plan`")
     if mendable(changes):
-        lines.append(f"To mend it: {target.command('topics', 'apply')}")
+        lines.append(f"To fix it: {target.command('topics', 'apply')}")
     there = sorted({change.found for change in changes if change.do is Do.MIGRATE})
     if there:
         lines.append(
-            "Partitions can't be changed in place: keys would move away from their tables. "
+            "The number of partitions cannot be changed: keys would move away from their tables. "
             f"Run with --partitions {' or '.join(there)}, or start under another --prefix"
         )
     return TopicsWrong("\n".join(["Expected the topics of this topology, but found:", *lines]))
@@ -50,7 +50,7 @@ def mendable(changes: Sequence[Change]) -> bool:
 
 @contextmanager
 def mending(target: Target) -> Iterator[None]:
-    """A refusal of the topics gets the command that mends it, with the options that were given."""
+    """Add the command that repairs the topics to a refusal, with the options that were given."""
     try:
         yield
     except TopicsDiffer as error:

@@ -57,7 +57,7 @@ class LineageRelay:
         self._history = HistoryReader(topology, settings, NAME, streams=FOLLOWED, is_from_end=is_from_end)
         self._group = self._history.group
         self._group.use(self._history.topics)
-        self._tally = Tally(self.counts, OPENLINEAGE, _log, "told")
+        self._tally = Tally(self.counts, OPENLINEAGE, _log, "emitted")
 
     def metrics(self) -> str:
         """All that is counted, as Prometheus reads it."""

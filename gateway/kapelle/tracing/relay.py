@@ -75,7 +75,7 @@ class TraceRelay:
         self._history = HistoryReader(topology, settings, NAME, streams=FOLLOWED, is_from_end=is_from_end)
         self._group = self._history.group
         self._group.use(self._history.topics, self._lost)
-        self._tally = Tally(self.counts, TRACES, _log, "told")
+        self._tally = Tally(self.counts, TRACES, _log, "exported")
 
     def metrics(self) -> str:
         """All that is counted, as Prometheus reads it."""

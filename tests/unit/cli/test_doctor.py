@@ -72,9 +72,9 @@ def test_the_speed_of_a_directory_is_measured_and_nothing_is_left_there(tmp_path
 @pytest.mark.parametrize(
     ("ahead_ms", "verdict", "found"),
     [
-        (1_500, Verdict.OK, "within 2 s of ours"),
-        (-5_000, Verdict.WARNING, "5 s behind ours"),
-        (90_000, Verdict.WRONG, "90 s ahead of ours"),
+        (1_500, Verdict.OK, "within 2 s of the local clock"),
+        (-5_000, Verdict.WARNING, "5 s behind the local clock"),
+        (90_000, Verdict.WRONG, "90 s ahead of the local clock"),
     ],
 )
 def test_a_clock_is_judged_by_how_far_it_is_off(ahead_ms: int, verdict: Verdict, found: str) -> None:

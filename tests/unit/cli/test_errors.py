@@ -71,7 +71,7 @@ def test_a_bug_in_a_processor_is_told_with_its_line_and_the_way_on() -> None:
 
     told = paragraph(error)
 
-    assert "start it with --set-aside kapelle.ticks-3@1234 to put this record aside" in told
+    assert "start it with --set-aside kapelle.ticks-3@1234 to write a dead letter for this record" in told
 
     assert told.startswith("decide on Tick t-1 of processor 'doubting' raised ValueError: I doubt it (")
     assert "test_errors.py:" in told

@@ -33,9 +33,9 @@ def test_a_start_that_the_run_strategy_stops_says_so(place: Place) -> None:
     first = kapelle(place, "run", "start", name)
     second = kapelle(place, "run", "start", name)
 
-    assert first.stderr == f"look at it with: kapelle run describe {name} 1\n"
+    assert first.stderr == f"to show it: kapelle run describe {name} 1\n"
     assert second.stdout == f"{name} 2\n"
-    assert second.stderr.startswith("it is STOPPED: Stopped by FIRST_ONLY: instance 1 run 1 is queued or running; look")
+    assert second.stderr.startswith("STOPPED: Stopped by FIRST_ONLY: instance 1 run 1 is queued or running; to show it")
 
 
 def test_a_failed_step_tells_when_it_is_tried_again_and_has_one_line_of_its_reason_in_a_table(place: Place) -> None:
@@ -91,7 +91,7 @@ def test_a_version_that_is_not_active_is_started_by_its_number(place: Place) -> 
 
     told = kapelle(place, "workflow", "push", "-", given=pushed)
 
-    assert told.stderr == f"not active; start it with: kapelle run start {name} --version 2\n"
+    assert told.stderr == f"not active; to start it: kapelle run start {name} --version 2\n"
 
 
 def test_versions_are_listed_page_by_page(place: Place) -> None:
@@ -162,7 +162,7 @@ def test_those_behind_a_failure_are_let_go_on(place: Place) -> None:
 def test_commands_to_be_copied_are_quoted(place: Place) -> None:
     told = kapelle(place, "signal", "announce", "all orders/eu", "-p", "day=1")
 
-    assert told.stderr == "see what came of it with: kapelle signal explain 'all orders/eu' 1\n"
+    assert told.stderr == "to show what it led to: kapelle signal explain 'all orders/eu' 1\n"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_commands_to_be_copied_are_quoted(place: Place) -> None:
         (
             ("signal", "announce", "x", "--payload", '{"a": NaN}'),
             2,
-            "Expected --payload to be JSON, but NaN is no JSON",
+            "Expected --payload to be JSON, but NaN is not JSON",
         ),
         (("run", "start", "any", "-p", "x=1e400"), 2, "Expected a finite number for parameter 'x', but found inf"),
     ],

@@ -138,7 +138,7 @@ def test_data_goes_to_stdout_and_remarks_to_stderr() -> None:
     result = kapelle("topology", "--app", "tests.unit.cli.apps:empty", "-o", "json")
 
     assert json.loads(result.stdout)["processors"] == []
-    assert result.stderr == "tests.unit.cli.apps:empty has no processors yet\n"
+    assert result.stderr == "tests.unit.cli.apps:empty has no processors\n"
 
 
 def test_a_topology_takes_its_prefix_and_partitions_from_the_command() -> None:

@@ -49,7 +49,7 @@ def test_a_process_that_starts_is_well_and_not_ready(server: MetricsServer) -> N
     assert get(server.url.replace("/metrics", "/health"))[::2] == (200, '{"status": "ok"}\n')
     assert get(server.url.replace("/metrics", "/ready"))[::2] == (
         503,
-        '{"status": "not ready", "detail": "it is starting"}\n',
+        '{"status": "not ready", "detail": "starting"}\n',
     )
 
 

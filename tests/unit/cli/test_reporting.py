@@ -57,11 +57,11 @@ def test_the_metrics_file_of_a_relay_is_there_as_soon_as_it_works_and_says_in_th
         (Counters(groups_joined=1), [], "1 of 2 groups have been joined"),
         (Counters(groups_joined=2), [UP], ""),
         (Counters(groups_joined=1, shards=2, shards_active=2), [], ""),
-        (Counters(groups_joined=2, shards=4, shards_active=3), [UP], "1 of 4 shards are not folding"),
+        (Counters(groups_joined=2, shards=4, shards_active=3), [UP], "1 of 4 shards are not active"),
         (
             Counters(groups_joined=2, shards=4, shards_active=1, shards_restoring=3, restore_rows_left=70),
             [UP],
-            "3 shards are being restored, 70 rows are left",
+            "3 shards are being restored, 70 rows left",
         ),
         (Counters(groups_joined=2, shards=4, shards_active=4), [BOOTSTRAP, DOWN], "no broker is connected"),
         (Counters(groups_joined=2, shards=4, shards_active=4), [BOOTSTRAP], "no broker is connected"),

@@ -60,7 +60,7 @@ def test_a_signal_is_announced_once_and_shown(place: Place) -> None:
     assert (first.exit_code, first.stdout) == (0, f"{name} 1 ACCEPTED\n")
     assert f"kapelle signal explain {name} 1" in first.stderr
     assert (again.exit_code, again.stdout) == (0, f"{name} 1 DUPLICATED\n")
-    assert "it was announced before, as 1" in again.stderr
+    assert "duplicate of signal 1" in again.stderr
     assert '{"day": 7, "region": "eu"}' in shown.stdout
     assert '{"a": [1]}' in shown.stdout
 
@@ -112,8 +112,8 @@ def test_a_signal_that_nobody_waits_for_says_so(place: Place) -> None:
     name = new()
     kapelle(place, "signal", "announce", name)
 
-    assert "nobody wanted to hear of this name" in kapelle(place, "signal", "explain", name).stderr
-    assert "nothing is known to have come of it" in kapelle(place, "signal", "lineage", name).stderr
+    assert "no trigger or step subscribed to this signal" in kapelle(place, "signal", "explain", name).stderr
+    assert "no lineage is known for this signal" in kapelle(place, "signal", "lineage", name).stderr
 
 
 def test_what_came_too_late_is_told_and_listed(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_lineage_is_a_table_and_graphs(place: Place) -> None:
     assert f"{workflow_id}/1  published say  {name}/done 1" in told["text"]
     assert f'"signal {name} 1" -> "instance {workflow_id} 1" [label="started"]' in told["dot"]
     assert '-->|"published say"| ' in told["mermaid"]
-    assert f"there is more beyond {workflow_id}/1" in cut.stderr
+    assert f"more exists beyond {workflow_id}/1" in cut.stderr
 
 
 WRONG: list[tuple[tuple[str, ...], int, str]] = [

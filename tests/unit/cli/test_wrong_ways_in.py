@@ -117,9 +117,9 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
         2,
         "is not one of 'consumer', 'share'",
     ),
-    (("worker", "run", WORKERS, "--dispatch", "share"), 2, "'--dispatch': it goes with --bootstrap-servers"),
-    (("worker", "run", WORKERS, "--prefix", "shop"), 2, "'--prefix': it goes with --bootstrap-servers"),
-    (("worker", "run", WORKERS, "-X", "acks=all"), 2, "'-X': it goes with --bootstrap-servers"),
+    (("worker", "run", WORKERS, "--dispatch", "share"), 2, "'--dispatch': it requires --bootstrap-servers"),
+    (("worker", "run", WORKERS, "--prefix", "shop"), 2, "'--prefix': it requires --bootstrap-servers"),
+    (("worker", "run", WORKERS, "-X", "acks=all"), 2, "'-X': it requires --bootstrap-servers"),
     ((*ON_KAFKA, "-X", "no.such=1"), 2, 'No such configuration property: "no.such"'),
     ((*ON_KAFKA, "-X", "acks"), 2, "Expected name=value after -X number 1, but found no equals sign"),
     # The development server
@@ -137,7 +137,7 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     (("dev", "--data", "notes.txt"), 2, "'--data'"),
     (("dev", "--worker", "no_such_module"), 3, "Expected a module no_such_module"),
     (("dev", "--port", "TAKEN"), 4, "but that failed"),
-    (("dev", "--data", "IN_USE"), 4, "stop that one, or give another --data"),
+    (("dev", "--data", "IN_USE"), 4, "stop that process, or use another --data"),
     # The API on Kafka
     (("api", "run"), 2, "Expected --bootstrap-servers, or bootstrap.servers in the file of --config"),
     (("api", "run", "--bootstrap-servers", "127.0.0.1:1", "--host", EVERYWHERE), 2, "which others may reach"),

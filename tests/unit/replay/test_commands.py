@@ -174,7 +174,7 @@ def test_more_rows_than_were_asked_for_are_told_of(data: Path) -> None:
 
     assert len(told.stdout.splitlines()) == 3
     assert "2 rows from" in told.stderr
-    assert "and there are more: -n 20 shows them" in told.stderr
+    assert "more exist: use -n 20" in told.stderr
 
 
 WRONG: list[tuple[tuple[str, ...], int, str]] = [

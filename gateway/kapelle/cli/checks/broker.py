@@ -47,13 +47,15 @@ def reached(case: Case) -> Iterator[Finding]:
             "broker",
             Verdict.WRONG,
             f"no broker at {servers} answered within {case.timeout_s:g} s: {said.str()}",
-            "Start it, or mend the address, the network, TLS or the login in --bootstrap-servers, --config and -X",
+            "Start a broker, or correct the address, network, TLS or login in --bootstrap-servers, --config and -X",
         )
         return
     if count < REPLICAS:
         noun = "broker" if count == 1 else "brokers"
-        advice = f"For development that will do; else run {REPLICAS} or more, with three replicas of each topic"
-        yield Finding("broker", Verdict.WARNING, f"{count} {noun} at {servers}: what is lost there is lost", advice)
+        advice = (
+            f"This is enough for development. For production, run {REPLICAS} or more, with three replicas of each topic"
+        )
+        yield Finding("broker", Verdict.WARNING, f"{count} {noun} at {servers}: a lost disk means lost data", advice)
     else:
         yield Finding("broker", Verdict.OK, f"{count} brokers at {servers}")
 
@@ -62,15 +64,15 @@ def release(case: Case) -> Iterator[Finding]:
     """How old the brokers are, by the requests that they take: they do not tell their version."""
     apis = taken_by(case)
     if not apis:
-        yield Finding("version", Verdict.WARNING, "the client could not tell which requests the brokers take")
+        yield Finding("version", Verdict.WARNING, "the client could not detect the version of the brokers")
         return
     found = release_of(apis)
-    text = f"Apache Kafka {found[0]}.{found[1]} or newer, or something like it"
+    text = f"Apache Kafka {found[0]}.{found[1]} or newer, or compatible"
     if found < LEAST:
-        advice = "Move to Kafka 4.0 or newer: older than 2.5 does not fence those who have lost their partitions"
+        advice = "Upgrade to Kafka 4.0 or newer: brokers before 2.5 do not fence members that lost their partitions"
         yield Finding("version", Verdict.WRONG, "older than Apache Kafka 2.5", advice)
     elif found < ADVISED:
-        advice = "It works; 4.0 or newer has KIP-848 and fewer ways to leave a transaction hanging"
+        advice = "This version works. 4.0 or newer has KIP-848 and fewer causes of hanging transactions"
         yield Finding("version", Verdict.WARNING, text, advice)
     else:
         yield Finding("version", Verdict.OK, text)
@@ -158,7 +160,7 @@ RULES: Final = (
         Verdict.WARNING,
         lambda value, case: _classic(case) or int(value) <= FAILOVER_MS,
         lambda _: f"at most {FAILOVER_MS}",
-        "Lower it, for the groups or the brokers: so long nobody takes over from a process that has died",
+        "Lower it, for the groups or the brokers: no process takes over from a dead one before this time",
     ),
     Rule(
         "socket.request.max.bytes",
@@ -172,28 +174,28 @@ RULES: Final = (
         Verdict.WARNING,
         lambda value, _: int(value) >= OFFSETS_RETENTION_MINUTES,
         lambda _: f"at least {OFFSETS_RETENTION_MINUTES}",
-        "Raise it: after so long without a process a group loses its offsets, and processors refuse to start",
+        "Raise it: a group without members loses its offsets after this time, and processors refuse to start",
     ),
     Rule(
         "log.cleaner.enable",
         Verdict.WRONG,
         lambda value, _: value == "true",
         lambda _: "true",
-        "Switch it on: changelogs grow without limit, and restoring takes ever longer",
+        "Enable it: otherwise changelogs grow without limit, and restoring takes longer and longer",
     ),
     Rule(
         "unclean.leader.election.enable",
         Verdict.WARNING,
         lambda value, _: value == "false",
         lambda _: "false",
-        "Switch it off: a broker that was behind may become leader and lose what was acknowledged",
+        "Disable it: a broker that is behind may become leader and lose acknowledged records",
     ),
     Rule(
         "auto.create.topics.enable",
         Verdict.WARNING,
         lambda value, _: value == "false",
         lambda _: "false",
-        "Switch it off: a mistyped name becomes a topic, with partitions that do not fit",
+        "Disable it: a mistyped name creates a topic, with the wrong number of partitions",
     ),
 )
 
@@ -230,10 +232,10 @@ def internal(case: Case) -> Iterator[Finding]:
         in_sync = int(config.get(least) or 1)
         if wanted > count:
             case.has_groups &= topic != OFFSETS
-            found = f"is to have {wanted} replicas, but there {'is' if count == 1 else 'are'} {count}: it can't be made"
+            found = f"needs {wanted} brokers for its replicas, but found {count}: the topic cannot be created"
             yield Finding(topic, Verdict.WRONG, found, f"Lower {factor} on the brokers, or run {wanted} of them")
         elif in_sync > wanted:
-            found = f"has {wanted} replicas, and {least} asks for {in_sync}: nothing can be written to it"
+            found = f"has {wanted} replicas, but {least} is {in_sync}: no record can be written"
             yield Finding(topic, Verdict.WRONG, found, f"Lower {least} on the brokers, or give the topic more replicas")
         elif wanted < min(REPLICAS, count):
             advice = f"Give it {min(REPLICAS, count)} with kafka-reassign-partitions, and raise {factor}"

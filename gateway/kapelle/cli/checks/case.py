@@ -130,12 +130,16 @@ def looked_at(name: str, check: Check, case: Case) -> Iterator[Finding]:
     except (KafkaException, TopologyError) as error:
         said = kafka_error(error)
         if isinstance(error, Unanswered):
-            yield Finding(name, Verdict.WARNING, f"could not be looked at: {error}", "Try again")
+            yield Finding(name, Verdict.WARNING, f"check failed: {error}", "Try again")
             return
         if said is None or isinstance(error, BadSetting):
             raise
-        advice = "Ask again as somebody who may, or trust that it is right" if is_refused(said) else "Try again"
-        yield Finding(name, Verdict.WARNING, f"could not be looked at: {_told(said)}", advice)
+        advice = (
+            "Run the check as a principal with the right to describe, or ignore this"
+            if is_refused(said)
+            else "Try again"
+        )
+        yield Finding(name, Verdict.WARNING, f"check failed: {_told(said)}", advice)
 
 
 def _found(check: Check, case: Case) -> list[Finding]:

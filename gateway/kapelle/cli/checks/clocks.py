@@ -14,7 +14,7 @@ from kapelle.topology.kafka.answers import newest_times
 TRANSACTIONS: Final = "__transaction_state"
 WARN_MS: Final = 2_000
 WRONG_MS: Final = 60_000
-ADVICE: Final = "Let all machines keep their time by NTP: time-outs, leases and triggers go by it"
+ADVICE: Final = "Synchronize the clocks of all machines with NTP: time-outs, leases and triggers depend on them"
 
 
 def brokers(case: Case) -> Iterator[Finding]:
@@ -25,7 +25,7 @@ def brokers(case: Case) -> Iterator[Finding]:
     numbers = list(found.partitions) if found else []
     times = _latest(case, [(TRANSACTIONS, number) for number in numbers])
     if not times:
-        yield Finding("clock of the brokers", Verdict.OK, "not known: they have kept nothing of transactions yet")
+        yield Finding("clock of the brokers", Verdict.OK, "unknown: there was no transaction yet")
         return
     latest_ms, tried_at_ms = max(times.values()), case.tried_at_ms
     ahead_ms = max(latest_ms - case.clock_ms(), 0)
@@ -39,7 +39,7 @@ def writers(case: Case) -> Iterator[Finding]:
     now_ms = case.clock_ms()
     ahead = {place: at_ms - now_ms for place, at_ms in _latest(case, places).items() if at_ms - now_ms > WARN_MS}
     if not ahead:
-        yield Finding("clocks of writers", Verdict.OK, "no record is of the future")
+        yield Finding("clocks of writers", Verdict.OK, "no record has a time in the future")
         return
     names = sorted({topic for topic, _ in ahead})
     yield _judged(f"clocks of writers to {some(names)}", max(ahead.values()))
@@ -53,6 +53,6 @@ def _latest(case: Case, places: list[tuple[str, int]]) -> dict[tuple[str, int], 
 def _judged(check: str, ahead_ms: int) -> Finding:
     seconds, way = abs(ahead_ms) / 1000, "ahead of" if ahead_ms > 0 else "behind"
     if abs(ahead_ms) <= WARN_MS:
-        return Finding(check, Verdict.OK, f"within {WARN_MS // 1000} s of ours")
+        return Finding(check, Verdict.OK, f"within {WARN_MS // 1000} s of the local clock")
     verdict = Verdict.WRONG if abs(ahead_ms) > WRONG_MS else Verdict.WARNING
-    return Finding(check, verdict, f"{seconds:,.0f} s {way} ours", ADVICE)
+    return Finding(check, verdict, f"{seconds:,.0f} s {way} the local clock", ADVICE)

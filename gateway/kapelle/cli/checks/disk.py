@@ -28,8 +28,8 @@ def state(case: Case) -> Iterator[Finding]:
     try:
         speed_mb_s = write_speed_mb_s(there)
     except OSError as error:
-        advice = "Give a directory that this user may write to"
-        yield Finding("state directory", Verdict.WRONG, f"{path} can't be written: {error.strerror}", advice)
+        advice = "Use a directory that this user can write to"
+        yield Finding("state directory", Verdict.WRONG, f"{path} is not writable: {error.strerror}", advice)
         return
     yield _room(there, case.free_mb)
     yield _speed(there, speed_mb_s)
@@ -42,7 +42,7 @@ def _room(path: Path, needed_mb: int) -> Finding:
         return Finding("space", Verdict.OK, f"{free_mb:,} MB are free in {path}")
     found = f"expected {needed_mb:,} MB to be free in {path}, but found {free_mb:,}"
     return Finding(
-        "space", Verdict.WRONG, found, "Make room, or put --state-dir elsewhere: tables come back by themselves"
+        "space", Verdict.WRONG, found, "Free some space, or move --state-dir: the tables are restored from Kafka"
     )
 
 
@@ -51,18 +51,20 @@ def _speed(path: Path, speed_mb_s: float) -> Finding:
     if speed_mb_s >= SPEED_MB_S:
         return Finding("write speed", Verdict.OK, told)
     found = f"expected {SPEED_MB_S} MB/s or more, but found {told}"
-    return Finding("write speed", Verdict.WARNING, found, "Put --state-dir on a faster disk: restoring will take long")
+    return Finding(
+        "write speed", Verdict.WARNING, found, "Put --state-dir on a faster disk: restoring takes long on this one"
+    )
 
 
 def _kind(path: Path) -> Finding:
     kind = filesystem(path)
     if kind in NETWORK:
-        advice = "Put --state-dir on a disk of this machine: tables are caches of what Kafka has"
+        advice = "Put --state-dir on a disk of this machine: tables can always be restored from Kafka"
         return Finding("file system", Verdict.WRONG, f"{path} is on the network ({kind})", advice)
     if kind in MEMORY:
-        advice = "That works; after a restart of the machine all is restored from Kafka"
+        advice = "This works, but after a reboot all tables are restored from Kafka"
         return Finding("file system", Verdict.WARNING, f"{path} is in memory ({kind})", advice)
-    return Finding("file system", Verdict.OK, kind or "not known")
+    return Finding("file system", Verdict.OK, kind or "unknown")
 
 
 def write_speed_mb_s(path: Path) -> float:

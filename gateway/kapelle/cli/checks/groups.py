@@ -25,8 +25,8 @@ Places = Mapping[tuple[str, int], int]
 def members(case: Case) -> Iterator[Finding]:
     """Whether somebody runs the processors, and by which protocol."""
     if not case.has_groups:
-        advice = "See to __consumer_offsets above: no group can be joined, and none has offsets"
-        yield Finding("groups", Verdict.WRONG, "there can be none, since the brokers cannot keep their offsets", advice)
+        advice = "Fix __consumer_offsets first, see above: groups need it for their offsets"
+        yield Finding("groups", Verdict.WRONG, "no group can work: the brokers cannot store offsets", advice)
         return
     groups = {case.topology.group(name): name for name in case.topology.processors}
     if not groups:
@@ -45,13 +45,13 @@ def members(case: Case) -> Iterator[Finding]:
     ]
     if idle:
         advice = case.target.command("processors", "run", but=["--state-dir", "DIR"])
-        yield Finding("groups", Verdict.WARNING, f"nobody runs {some(idle)}", advice)
+        yield Finding("groups", Verdict.WARNING, f"no process runs {some(idle)}", advice)
     if other:
-        found_text = f"by another protocol than {case.settings.protocol.value}: {some(other)}"
-        yield Finding("groups", Verdict.WARNING, found_text, "Give all processes of a group the same --protocol")
+        found_text = f"not using the protocol {case.settings.protocol.value}: {some(other)}"
+        yield Finding("groups", Verdict.WARNING, found_text, "Start all processes of a group with the same --protocol")
     if moving:
-        advice = "Look again in a moment; if it goes on, processes come and go: see their logs"
-        yield Finding("groups", Verdict.WARNING, f"{some(moving)} share partitions out anew", advice)
+        advice = "Check again in a moment. If it persists, processes join and leave all the time: see their logs"
+        yield Finding("groups", Verdict.WARNING, f"{some(moving)} rebalancing", advice)
     if not (idle or other or moving):
         count = sum(len(told.members) for told in found.values())
         yield Finding("groups", Verdict.OK, f"{len(found)} groups, {count} members")
@@ -79,7 +79,7 @@ def offsets(case: Case) -> Iterator[Finding]:
         ends = _ends(case, [(tp.topic, tp.partition) for tp in positions], IsolationLevel.READ_COMMITTED)
         lag += sum(max(ends[tp.topic, tp.partition] - max(tp.offset, 0), 0) for tp in positions)
     if not lost:
-        yield Finding("offsets", Verdict.OK, f"records that are not folded yet, markers among them: {lag}")
+        yield Finding("offsets", Verdict.OK, f"records not processed yet, including transaction markers: {lag}")
 
 
 def _topics(case: Case, processor: str) -> list[str]:
@@ -119,7 +119,7 @@ def _losses(case: Case, processor: str, positions: Sequence[TopicPartition]) -> 
 
 def _skipping(case: Case) -> str:
     command = case.target.command("processors", "run", but=["--state-dir", "DIR", "--on-lost-input", "skip"])
-    return f"Bring the records back from a copy if you have one. To go on without them: {command}"
+    return f"Restore the records from a copy if you have one. To continue without them: {command}"
 
 
 def transactions(case: Case) -> Iterator[Finding]:
@@ -134,9 +134,9 @@ def transactions(case: Case) -> Iterator[Finding]:
     old = [place for place, at_ms in begun.items() if now_ms - at_ms > limit_ms]
     for topic, number in old:
         seconds = (now_ms - begun[topic, number]) // 1000
-        found = f"a transaction at offset {held[topic, number]} is open for {seconds} s: nobody reads past it"
+        found = f"a transaction at offset {held[topic, number]} is open for {seconds} s: consumers cannot read past it"
         advice = (
-            "End whoever writes there; else kafka-transactions.sh --bootstrap-server … abort "
+            "Stop the writing process, or run kafka-transactions.sh --bootstrap-server … abort "
             f"--topic {topic} --partition {number} --start-offset {held[topic, number]}"
         )
         yield Finding(f"{topic}-{number}", Verdict.WRONG, found, advice)

@@ -25,10 +25,10 @@ def allowed(case: Case) -> Iterator[Finding]:
         and (missing := sorted(set(acl.operations) - operations))
     ]
     for acl, name, missing in refused:
-        found = f"{case.role.value} may not {', '.join(missing)} the {acl.resource.lower()}"
+        found = f"{case.role.value} lacks {', '.join(missing)} on the {acl.resource.lower()}"
         yield Finding(name, Verdict.WRONG, found, _only(acl, missing).command(case.settings.bootstrap_servers))
     if not refused:
-        yield Finding("rights", Verdict.OK, f"{case.role.value} may do all that they need to, as far as can be asked")
+        yield Finding("rights", Verdict.OK, f"{case.role.value} has all rights that can be checked")
 
 
 def _only(acl: Acl, operations: list[str]) -> Acl:
@@ -82,11 +82,11 @@ def tried(case: Case) -> Iterator[Finding]:
         producer.init_transactions(case.timeout_s)
     except KafkaException as error:
         said = error.args[0]
-        advice = "See to the settings and topics of transactions above: transaction.state.log.*, and the coordinator"
+        advice = "Check the settings and topics of transactions above: transaction.state.log.*, and the coordinator"
         if is_refused(said):
             needed = [a for a in acls(case.topology) if (a.role, a.resource) == (case.role, "TRANSACTIONAL_ID")]
             advice = f"{needed[0].command(case.settings.bootstrap_servers)}; or see transaction.max.timeout.ms above"
-        yield Finding("transactions", Verdict.WRONG, f"none can be begun: {said.str()}", advice)
+        yield Finding("transactions", Verdict.WRONG, f"a transaction could not be started: {said.str()}", advice)
         return
     case.tried_at_ms = began_at_ms
-    yield Finding("transactions", Verdict.OK, "can be begun")
+    yield Finding("transactions", Verdict.OK, "a transaction was started and aborted")

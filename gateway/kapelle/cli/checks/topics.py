@@ -24,7 +24,7 @@ def planned(case: Case) -> Iterator[Finding]:
         found = str(change).removeprefix(f"{change.topic}: ").partition(". ")[0]
         yield Finding(change.topic, Verdict.WRONG, found, advice)
     if not changes:
-        yield Finding("topics", Verdict.OK, f"{len(case.there)} topics are as the topology needs them")
+        yield Finding("topics", Verdict.OK, f"{len(case.there)} topics match the topology")
 
 
 def led(case: Case) -> Iterator[Finding]:
@@ -37,13 +37,13 @@ def led(case: Case) -> Iterator[Finding]:
             elif len(partition.isrs) < len(partition.replicas):
                 behind.append(f"{name}-{number}")
     if leaderless:
-        found = f"{some(leaderless)} without a leader: nobody can read or write them"
-        yield Finding("partitions", Verdict.WRONG, found, "Bring the brokers back that have their replicas")
+        found = f"{some(leaderless)} without a leader: they cannot be read or written"
+        yield Finding("partitions", Verdict.WRONG, found, "Start the brokers that have their replicas")
     if behind:
-        found = f"{some(behind)} with replicas that are away or behind"
-        yield Finding("partitions", Verdict.WARNING, found, "See which brokers are down, or slow")
+        found = f"{some(behind)} with replicas that are offline or behind"
+        yield Finding("partitions", Verdict.WARNING, found, "Check which brokers are down or slow")
     if case.there and not leaderless and not behind:
-        yield Finding("partitions", Verdict.OK, "all have a leader and all of their replicas")
+        yield Finding("partitions", Verdict.OK, "all have a leader and all replicas in sync")
 
 
 def kept(case: Case) -> Iterator[Finding]:
@@ -58,18 +58,18 @@ def kept(case: Case) -> Iterator[Finding]:
         elif replicas >= REPLICAS and in_sync < REPLICAS - 1:
             bold.append(name)
     if stuck:
-        found = f"{some(stuck)} with fewer replicas than {IN_SYNC} asks for: nothing can be written to them"
+        found = f"{some(stuck)} with fewer replicas than {IN_SYNC}: no record can be written"
         yield Finding(
             IN_SYNC, Verdict.WRONG, found, "Lower it on the brokers or the topics, or give them more replicas"
         )
     if bold:
-        found = f"{some(bold)} may acknowledge what one broker has alone"
+        found = f"{some(bold)} may acknowledge records that only one broker has"
         yield Finding(IN_SYNC, Verdict.WARNING, found, f"Set it to {REPLICAS - 1}, on the brokers or on the topics")
     if few:
         advice = f"Give them {REPLICAS} with kafka-reassign-partitions"
         yield Finding("replicas", Verdict.WARNING, f"{some(few)} with fewer than {REPLICAS} replicas", advice)
     if case.there and not (stuck or bold or few):
-        yield Finding(IN_SYNC, Verdict.OK, "as many as there can be")
+        yield Finding(IN_SYNC, Verdict.OK, "the maximum that the brokers allow")
 
 
 def some(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""`kapelle api`: serve the HTTP API over Kafka, and make its view anew."""
+"""`kapelle api`: serve the HTTP API over Kafka, and rebuild its view."""
 
 import logging
 from contextlib import ExitStack
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kapelle.api import ApiSettings
 
 group = typer.Typer(
-    name="api", help="Serve the HTTP API, and make its view anew.", no_args_is_help=True, rich_markup_mode=None
+    name="api", help="Serve the HTTP API, and rebuild its view.", no_args_is_help=True, rich_markup_mode=None
 )
 
 WATCH_S = 0.5
@@ -33,7 +33,7 @@ _log = logging.getLogger("kapelle.run")
 
 @group.callback()
 def _api() -> None:
-    """Serve the HTTP API, and make its view anew."""
+    """Serve the HTTP API, and rebuild its view."""
 
 
 @group.command()
@@ -46,21 +46,24 @@ def run(
     hooks: HooksFile = None,
     views_dir: Annotated[
         Path | None,
-        typer.Option("--views-dir", metavar="DIR", file_okay=False, help="Where the view is kept; else in memory."),
+        typer.Option("--views-dir", metavar="DIR", file_okay=False, help="Directory of the view. Default: in memory."),
     ] = None,
     keep_days: Annotated[
         float | None,
         typer.Option(
-            "--keep-days", metavar="DAYS", min=0.01, help="What ended longer ago leaves the view; else nothing."
+            "--keep-days",
+            metavar="DAYS",
+            min=0.01,
+            help="Remove old data from the view after this many days. Default: never.",
         ),
     ] = None,
     target: Target,
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
-    """Serve the HTTP API over Kafka until told to stop.
+    """Serve the HTTP API over Kafka until stopped.
 
-    Each node has a view of its own, folded from the history; start as many as you like. The processors run elsewhere:
+    Each node builds its own view from the history. Any number of nodes can run. Processors run in other processes:
     `kapelle processors run`.
 
     \b
@@ -124,16 +127,16 @@ def _serve(
 def rebuild(
     *,
     views_dir: Annotated[
-        Path, typer.Option("--views-dir", metavar="DIR", file_okay=False, help="Where the view is kept.")
+        Path, typer.Option("--views-dir", metavar="DIR", file_okay=False, help="Directory of the view.")
     ],
     target: Target,
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
-    """Make the view of a node anew from the log, then end.
+    """Rebuild the view of a node from the log, then exit.
 
-    It tells how far it is, how fast, and how long it will take. What is there is thrown away first, so the node must
-    not run. If it is stopped, the node goes on from there when it is started.
+    Logs the progress and the remaining time. The old view is deleted first, so the node must not run. If the rebuild
+    is stopped, the node continues it when it starts.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`kapelle dev`: everything in one process on one directory, to develop and to try."""
+"""`kapelle dev`: everything in one process on one directory, for development and trials."""
 
 import importlib.metadata
 import tempfile
@@ -49,7 +49,7 @@ DRAIN_S: Final = 2.0  # a developer who stops does not want to wait
 
 Failure = Callable[[], BaseException | None]
 Salvage = Annotated[
-    bool, typer.Option("--salvage", help="Go on with a damaged --data as far as it can be read; a copy of it is kept.")
+    bool, typer.Option("--salvage", help="Use what can be read of a damaged --data. A copy of the directory is kept.")
 ]
 
 
@@ -70,12 +70,17 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     set_aside: frozenset[RecordAt] = frozenset()
 
 
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", file_okay=False, help="Directory for all data. Without it, nothing is kept."),
+]
+Open = Annotated[bool, typer.Option("--open", help="Open the documentation of the API in a browser.")]
 WorkerModules = Annotated[
     list[str] | None,
-    typer.Option("--worker", metavar="MODULE[:WORKER]", help="Serve the steps of this too. Again for more."),
+    typer.Option("--worker", metavar="MODULE[:WORKER]", help="Also run the steps of this worker. Repeatable."),
 ]
 Registry = Annotated[
-    bool, typer.Option("--registry", help="Run a schema registry too, and write public records by its ids.")
+    bool, typer.Option("--registry", help="Also run a schema registry, and write public records with its schema ids.")
 ]
 
 
@@ -83,10 +88,7 @@ def dev(
     *,
     host: Host = "127.0.0.1",
     port: Port = 8080,
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", metavar="DIR", file_okay=False, help="Where all is kept; else nothing is."),
-    ] = None,
+    data: DataDir = None,
     worker: WorkerModules = None,
     concurrency: Concurrency = CONCURRENCY,
     http_allow: HttpAllow = None,
@@ -96,17 +98,17 @@ def dev(
     salvage: Salvage = False,
     on_bug: OnBugOption = OnBug.STOP,
     set_aside: SetAside = None,
-    open_browser: Annotated[bool, typer.Option("--open", help="Open the API's page in a browser.")] = False,
+    open_browser: Open = False,
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.WARNING,
 ) -> None:
     """Run everything in one process: the engine on an embedded log, the HTTP API, and workers.
 
-    No Kafka is needed. With --data, what is acknowledged survives a crash and a restart; one process has a directory at
-    a time. Ctrl-C ends it.
+    Kafka is not needed. With --data, acknowledged requests survive a crash and a restart. Only one process can use a
+    data directory at a time. Press Ctrl-C to stop.
 
-    A directory that lacks what was acknowledged, because files are damaged, gone or older, is refused. With --salvage
-    it is used all the same, and what was lost is told: here, among the dead letters, and in a file beside the copy.
+    A data directory that lacks acknowledged records, because files are damaged, missing or outdated, is refused. With
+    --salvage it is used anyway. The loss is reported here, in the dead letters, and in a file next to the copy.
 
     \b
     Examples:
@@ -237,12 +239,12 @@ def _watch(heard: Stopping, failures: Sequence[Failure]) -> None:
 
 
 def _welcome(url: str, wanted: Wanted, took_s: float) -> None:
-    kept = f"in {wanted.data}" if wanted.data else "nowhere: --data DIR keeps it"
+    kept = f"in {wanted.data}" if wanted.data else "not kept: use --data DIR to keep it"
     at = "" if url == "http://127.0.0.1:8080" else f" --url {url}"
     output.say(f"Kapelle {importlib.metadata.version('kapelle')} is ready after {took_s:.1f} s", style="bold green")
-    output.say(f"  API      {url}/api/v3, described at {url}/docs")
+    output.say(f"  API      {url}/api/v3, documentation at {url}/docs")
     output.say(f"  data     {kept}")
-    output.say(f"  workers  {', '.join(wanted.workers) or 'none here: kapelle worker run MODULE' + at}")
+    output.say(f"  workers  {', '.join(wanted.workers) or 'none in this process: kapelle worker run MODULE' + at}")
     output.say(f"  next     kapelle workflow push FILE{at}")
     output.say(f"           kapelle run start WORKFLOW --watch{at}")
-    output.say("  Ctrl-C ends it")
+    output.say("  Press Ctrl-C to stop")

@@ -1,4 +1,4 @@
-"""`kapelle dlq`: the records that were put aside, with where they stood and why, and the way back for them."""
+"""`kapelle dlq`: show dead letters, and publish their records again."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from kapelle.cli.letters import last_records, records_at
-from kapelle.cli.options.client import URL, Url
+from kapelle.cli.options.client import URL, Url, Yes
 from kapelle.cli.options.output import Output
 from kapelle.cli.options.target import DEAD_LETTERS, Target, takes_target
 from kapelle.cli.reach import reaching
@@ -26,14 +26,14 @@ SERVED_MAX: Final = 1_000  # a server shows no more at a time
 
 group = typer.Typer(
     name="dlq",
-    help="Look at the records that were put aside, and publish them again.",
+    help="Show dead letters, and publish their records again.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 
 Offsets = Annotated[
-    list[int], typer.Argument(metavar="OFFSET…", min=0, help="The offsets of letters, as the list shows them.")
+    list[int], typer.Argument(metavar="OFFSET…", min=0, help="Offsets of dead letters, as shown by list.")
 ]
 
 
@@ -78,14 +78,16 @@ def _show(letters: Sequence[dict[str, Any]]) -> None:
 def list_(
     *,
     url: Url = URL,
-    count: Annotated[int, typer.Option("-n", "--count", min=1, max=LETTERS_MAX, help="The last so many.")] = 20,
+    count: Annotated[
+        int, typer.Option("-n", "--count", min=1, max=LETTERS_MAX, help="How many dead letters to show.")
+    ] = 20,
     target: Target,
     form: Output = Form.TEXT,
 ) -> None:
-    """Show the last dead letters, oldest first: what failed, at which stage, why, and where the record stands.
+    """Show the last dead letters, oldest first: what failed, at which stage, why, and where the record is.
 
-    Values are shown as contracts of the topology (--app) where they can be read so. Without --bootstrap-servers, these
-    are the letters of `kapelle dev` at --url.
+    Values are decoded with the contracts of the topology (--app) if possible. Without --bootstrap-servers, the dead
+    letters of the `kapelle dev` at --url are shown.
 
     \b
     Examples:
@@ -105,7 +107,7 @@ def show(
     target: Target,
     form: Output = Form.TEXT,
 ) -> None:
-    """Show single dead letters by their offsets.
+    """Show dead letters by their offsets.
 
     \b
     Examples:
@@ -128,15 +130,15 @@ def show(
 def redrive(
     offsets: Offsets,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     url: Url = URL,
     target: Target,
     form: Output = Form.TEXT,
 ) -> None:
-    """Publish the records of dead letters again: to their topics, with their keys and headers.
+    """Publish the records of dead letters again, to their topics, with their keys and headers.
 
-    Mend first what was wrong with them. The header kapelle-redriven counts how often a record went this way. The letter
-    stays where it is, and giving its offset again publishes the record again.
+    Fix the cause first. The header kapelle-redriven counts how often a record was published again. The dead letter
+    stays where it is; redriving the same offset again publishes the record again.
 
     \b
     Examples:

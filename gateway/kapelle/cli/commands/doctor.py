@@ -1,4 +1,4 @@
-"""`kapelle doctor`: look at all that a deployment stands on, and say what is not as it should be."""
+"""`kapelle doctor`: check a deployment, and report what is wrong."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -49,13 +49,13 @@ ON_KAFKA: Final[tuple[tuple[str, Check], ...]] = (
 
 StateDir = Annotated[
     Path | None,
-    typer.Option("--state-dir", metavar="DIR", help="Look at this state directory of processors too."),
+    typer.Option("--state-dir", metavar="DIR", help="Also check this state directory of processors."),
 ]
 FreeMb = Annotated[
     int,
-    typer.Option("--free-mb", metavar="MB", min=0, help="How much room the state directory must have."),
+    typer.Option("--free-mb", metavar="MB", min=0, help="Free space that the state directory must have."),
 ]
-RoleOption = Annotated[Role, typer.Option("--role", help="Whose rights to look at: see `kapelle topics acls`.")]
+RoleOption = Annotated[Role, typer.Option("--role", help="Check the rights of this role: see `kapelle topics acls`.")]
 
 
 @takes_target(*KAFKA)
@@ -70,11 +70,11 @@ def doctor(
     transaction_timeout_ms: TransactionTimeout = TRANSACTION_TIMEOUT_MS,
     form: Output = Form.TEXT,
 ) -> None:
-    """Look at all that a deployment stands on, and say what is not as it should be, and what to do about it.
+    """Check a deployment, report what is wrong, and say how to fix it.
 
-    Brokers, their settings, topics, groups, rights, clocks and, with --state-dir, the disk. Ends with code 1 if
-    anything is wrong; warnings are for you to weigh. Nothing is changed: one transaction of the name PREFIX.doctor is
-    begun and left, and a file is written to the state directory and deleted.
+    Checks brokers, their settings, topics, groups, rights, clocks and, with --state-dir, the disk. Exits with code 1 if
+    anything is wrong; a warning does not change the code. Nothing is changed: one transaction named PREFIX.doctor is
+    started and aborted, and a file is written to the state directory and deleted.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`kapelle event`: see what happens, as it happens."""
+"""`kapelle event`: show events as they happen."""
 
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -15,38 +15,42 @@ from kapelle.cli.text.output import Form
 if TYPE_CHECKING:
     from kapelle.client.events import TailOptions
 
-group = typer.Typer(name="event", help="See events as they happen.", no_args_is_help=True, rich_markup_mode=None)
+group = typer.Typer(name="event", help="Show events as they happen.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @group.callback()
 def _event() -> None:
-    """See events as they happen."""
+    """Show events as they happen."""
 
 
 @group.command()
 def tail(
     *,
     kind: Annotated[
-        list[str] | None, typer.Option("--type", metavar="TYPE", help="Only events of this type; again for more.")
+        list[str] | None, typer.Option("--type", metavar="TYPE", help="Only events of this type. Repeatable.")
     ] = None,
     workflow: Annotated[
-        list[str] | None, typer.Option("--workflow", metavar="WORKFLOW", help="Only of this workflow; again for more.")
+        list[str] | None,
+        typer.Option("--workflow", metavar="WORKFLOW", help="Only events of this workflow. Repeatable."),
     ] = None,
-    from_start: Annotated[bool, typer.Option("--from-start", help="Begin with the first event of all.")] = False,
+    from_start: Annotated[bool, typer.Option("--from-start", help="Start with the first event.")] = False,
     after: Annotated[
-        str | None, typer.Option("--after", metavar="ID", help="Go on after the event with this id.")
+        str | None, typer.Option("--after", metavar="ID", help="Start after the event with this id.")
     ] = None,
-    count: Annotated[int | None, typer.Option("--count", "-n", metavar="N", min=1, help="End after so many.")] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", "-n", metavar="N", min=1, help="Exit after this number of events.")
+    ] = None,
     quiet_s: Annotated[
-        float | None, typer.Option("--quiet", metavar="SECONDS", min=0, help="End when nothing has come for so long.")
+        float | None,
+        typer.Option("--quiet", metavar="SECONDS", min=0, help="Exit when no event has arrived for this long."),
     ] = None,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """Show events of workflows, runs, signals and triggers as they happen, until Ctrl-C.
+    """Show events of workflows, runs, signals and triggers as they happen. Press Ctrl-C to stop.
 
-    A server that is away for a moment is asked again, and nothing is missed. With -o json each event is one line, with
-    the id to go on after it.
+    If the connection is lost, the command reconnects and misses no event. With -o json each event is one line; its id
+    can be given to --after.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`kapelle openlineage`: tell the history of runs, steps and signals to whoever understands OpenLineage."""
+"""`kapelle openlineage`: export the history of runs, steps and signals as OpenLineage events."""
 
 import logging
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from kapelle.cli.logs import LogFormat, LogLevel
 from kapelle.cli.options.process import (
     SESSION_TIMEOUT_MS,
     Begin,
+    BeginOption,
     LogFormatOption,
     LogLevelOption,
     MetricsFile,
@@ -24,14 +25,14 @@ from kapelle.cli.relays import measured, relaying
 
 TOPIC = "openlineage.events"
 
-group = typer.Typer(name="openlineage", help="Tell lineage as OpenLineage does.", no_args_is_help=True)
+group = typer.Typer(name="openlineage", help="Export lineage to OpenLineage.", no_args_is_help=True)
 
 _log = logging.getLogger("kapelle.openlineage")
 
 
 @group.callback()
 def _openlineage() -> None:
-    """Tell lineage as OpenLineage does."""
+    """Export lineage to OpenLineage."""
 
 
 @group.command()
@@ -39,12 +40,13 @@ def _openlineage() -> None:
 def run(
     *,
     topic: Annotated[
-        str, typer.Option("--topic", metavar="TOPIC", help="Where events are written. It must be there.")
+        str, typer.Option("--topic", metavar="TOPIC", help="Topic for the events. It must exist.")
     ] = TOPIC,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", metavar="NAME", help="Of jobs and datasets; else the prefix.")
+        str | None,
+        typer.Option("--namespace", metavar="NAME", help="Namespace of jobs and datasets. Default: the prefix."),
     ] = None,
-    begin: Annotated[Begin, typer.Option("--from", help="Where to begin, the first time.")] = Begin.EARLIEST,
+    begin: BeginOption = Begin.EARLIEST,
     target: Target,
     session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
     metrics_port: MetricsPort = None,
@@ -52,11 +54,11 @@ def run(
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
-    """Write an event of OpenLineage for each start and end of an instance or a step, until told to stop.
+    """Write an OpenLineage event for each start and end of an instance or a step, until stopped.
 
-    Signals are the datasets that they read and write. All processes with the same prefix are one group,
-    PREFIX.openlineage: start as many as you like. Ids of runs follow from what they are runs of, so an event that is
-    written twice says the same twice. Needs the extra kapelle[openlineage].
+    Signals are the datasets. All processes with the same prefix form one group, PREFIX.openlineage. Any number of them
+    can run. Run ids are derived from instances and steps, so a duplicate event has the same ids and content. Needs the
+    extra kapelle[openlineage].
 
     \b
     Examples:
@@ -86,7 +88,7 @@ def run(
         telling = Telling(namespace or topology.prefix)
         relay = relays.LineageRelay(topology, kafka, emitter, telling, is_from_end=begin is Begin.LATEST)
         heard.working()
-        _log.info("telling", extra={"fields": {"topic": topic, "namespace": telling.namespace}})
+        _log.info("exporting", extra={"fields": {"topic": topic, "namespace": telling.namespace}})
         with measured(heard, relay.metrics, server, metrics_file) as stopped:
             relay.run(stopped)
 

@@ -1,4 +1,4 @@
-"""`kapelle outbox`: publish the signals that others write to a table, in the same transaction as their own rows."""
+"""`kapelle outbox`: publish the signals that applications write to a table in their own transactions."""
 
 import logging
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.relays import measured, relaying
 from kapelle.cli.text import output
 
-group = typer.Typer(name="outbox", help="Publish signals from a table of PostgreSQL.", no_args_is_help=True)
+group = typer.Typer(name="outbox", help="Publish signals from a PostgreSQL table.", no_args_is_help=True)
 
 POLL_MS = 500
 
@@ -24,7 +24,7 @@ _log = logging.getLogger("kapelle.outbox")
 
 @group.callback()
 def _outbox() -> None:
-    """Publish signals from a table of PostgreSQL."""
+    """Publish signals from a PostgreSQL table."""
 
 
 Dsn = Annotated[
@@ -34,7 +34,7 @@ Dsn = Annotated[
         metavar="DSN",
         envvar="KAPELLE_OUTBOX_DSN",
         show_envvar=True,
-        help="Where PostgreSQL is, as postgresql://user@host/database; a password belongs in the variable.",
+        help="PostgreSQL address: postgresql://user@host/database. Put passwords into the variable.",
     ),
 ]
 
@@ -44,9 +44,9 @@ Dsn = Annotated[
 def run(
     *,
     dsn: Dsn,
-    keep: Annotated[bool, typer.Option("--keep", help="Mark rows that were published; else delete them.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Mark published rows instead of deleting them.")] = False,
     poll_ms: Annotated[
-        int, typer.Option("--poll-ms", metavar="MS", min=1, max=600_000, help="How often to look for new rows.")
+        int, typer.Option("--poll-ms", metavar="MS", min=1, max=600_000, help="Interval between queries for new rows.")
     ] = POLL_MS,
     target: Target,
     metrics_port: MetricsPort = None,
@@ -54,11 +54,11 @@ def run(
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
-    """Publish the rows of the outbox as signals, until told to stop.
+    """Publish the rows of the outbox as signals, until stopped.
 
-    Rows are deleted, or marked, after the broker has acknowledged them, and the id of a row is the id of its signal:
-    any number of these may run, and be killed. A row that makes no signal is left, with the reason in its column
-    `refused`. Needs the extra kapelle[postgres].
+    Rows are deleted, or marked, after the broker has acknowledged them. The id of a row is the id of its signal, so any
+    number of processes can run, and a killed process causes no duplicates. A row that cannot become a signal stays,
+    with the reason in its column `refused`. Needs the extra kapelle[postgres].
 
     \b
     Examples:
@@ -84,7 +84,7 @@ def run(
 
 @group.command()
 def sql() -> None:
-    """Print the statements that make the table of the outbox. Running them again does no harm.
+    """Print the SQL that creates the outbox table. It can be run again safely.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`kapelle processors`: run them."""
+"""`kapelle processors`: run processors on Kafka."""
 
 import logging
 from collections.abc import Sequence
@@ -51,29 +51,30 @@ def _processors() -> None:
     """Run the processors of a topology."""
 
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAMES", help="The processors to host; all by default.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAMES", help="Processors to run. Default: all.")]
 StateDir = Annotated[
     Path,
     typer.Option(
         "--state-dir",
         metavar="DIR",
         file_okay=False,
-        help="Where this process keeps its tables, and its name. One process at a time.",
+        help="Directory for the tables and the name of this process. Only one process can use it.",
     ),
 ]
 OnLostInputOption = Annotated[
     OnLostInput,
     typer.Option(
         "--on-lost-input",
-        help="When input was deleted before it was read: stop, or write a dead letter about it and go on.",
+        help="What to do when input was deleted before it was read: stop, or write a dead letter and continue.",
     ),
 ]
 SameCycle = Annotated[
-    bool, typer.Option("--same-cycle/--no-same-cycle", help="Deliver commands within the cycle where that is safe.")
+    bool,
+    typer.Option("--same-cycle/--no-same-cycle", help="Deliver commands within the same cycle where this is safe."),
 ]
 Statistics = Annotated[
     int,
-    typer.Option("--statistics-ms", metavar="MS", min=0, help="How often librdkafka tells its figures; 0 is never."),
+    typer.Option("--statistics-ms", metavar="MS", min=0, help="Interval of librdkafka statistics. 0 disables them."),
 ]
 
 
@@ -98,14 +99,15 @@ def run(
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
-    """Host processors on Kafka until told to stop.
+    """Run processors on Kafka until stopped.
 
-    On SIGTERM or SIGINT the process leaves its groups in good order, within five seconds.
+    On SIGTERM or SIGINT the process leaves its consumer groups and exits within five seconds.
 
-    With --registry, records of public topics are written by the ids of their schemas there, which must be registered.
+    With --registry, records of public topics are written with the schema ids of the registry. The schemas must be
+    registered.
 
-    Each process needs a state directory of its own. Start as many as there are partitions, anywhere; Kafka shares the
-    partitions out. What a lost process had is restored elsewhere from the changelogs.
+    Each process needs its own state directory. Kafka distributes the partitions over the processes. If a process is
+    lost, other processes restore its tables from the changelogs.
 
     \b
     Examples:

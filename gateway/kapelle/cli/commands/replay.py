@@ -1,4 +1,4 @@
-"""`kapelle replay`: the past as it was, what has changed since, and history in a file."""
+"""`kapelle replay`: show past states, compare two moments, and export history."""
 
 import importlib.metadata
 from collections.abc import Sequence
@@ -29,14 +29,14 @@ ROWS_MAX: Final = 1_000_000
 
 group = typer.Typer(
     name="replay",
-    help="See the past as it was, compare two moments of it, and take history along in a file.",
+    help="Show past states, compare two moments, and export history.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]…", help="Which one.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]…", help="Name of what to show: see the examples.")]
 Kind = Annotated[What, typer.Argument(help="What to show.")]
-Count = Annotated[int, typer.Option("-n", "--count", min=1, max=ROWS_MAX, help="At most so many rows.")]
+Count = Annotated[int, typer.Option("-n", "--count", min=1, max=ROWS_MAX, help="Maximum number of rows.")]
 
 
 @group.command("as-of")
@@ -58,8 +58,8 @@ def as_of(
 ) -> None:
     """Show a workflow, queue, instance, trigger, signal or table as it was at a moment.
 
-    The history is folded up to that moment, of the partitions that matter and of no others. A time without a zone is in
-    UTC; an offset is that of the first event that is left out, and histories that are not named are folded whole.
+    The state is rebuilt from the history of the partitions that are needed. A time without a zone is in UTC. An offset
+    is that of the first event to leave out; partitions that are not named are read to their end.
 
     \b
     Examples:
@@ -75,7 +75,7 @@ def as_of(
     output.show({"shards": points, "rows": rows[:count]}, form, lambda _: _show_rows(rows[:count]))
     for point in points if len(points) <= len(wanted) else ():
         output.say(_at(point))
-    more = f", and there are more: -n {count * 10} shows them" if len(rows) > count else ""
+    more = f", more exist: use -n {count * 10}" if len(rows) > count else ""
     output.say(f"{output.counted(min(len(rows), count), 'row')} from {sum(p.events for p in points):,} events{more}")
 
 
@@ -106,8 +106,8 @@ def _looked(
 @group.command()
 @takes_target(*KAFKA)
 def diff(
-    before: Annotated[str, typer.Argument(metavar="A", help="A moment, or a file of `kapelle replay export`.")],
-    after: Annotated[str, typer.Argument(metavar="B", help="Another.")],
+    before: Annotated[str, typer.Argument(metavar="A", help="A moment, or a file written by `kapelle replay export`.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="Another moment or file.")],
     what: Kind = What.ALL,
     names: Names = None,
     *,
@@ -119,9 +119,9 @@ def diff(
     count: Count = 1_000,
     form: Output = Form.TEXT,
 ) -> None:
-    """Show what differs between two moments, or between two exports, row by row.
+    """Show the rows that differ between two moments, or between two exports.
 
-    Rows of A begin with -, rows of B with +.
+    Rows of A are marked with -, rows of B with +.
 
     \b
     Examples:
@@ -132,7 +132,7 @@ def diff(
     where = Where(target=target, data=data, file=file, registry=registry, passes_over=pass_over)
     found = _compared(where, (before, after), (what, names or ()), count)
     output.show_each(found[:count], form, _show)
-    more = f", and there are more: -n {count * 10} shows them" if len(found) > count else ""
+    more = f", more exist: use -n {count * 10}" if len(found) > count else ""
     output.say(f"{output.counted(min(len(found), count), 'row')} differ{'s' if len(found) == 1 else ''}{more}")
 
 
@@ -178,18 +178,23 @@ def _json(value: Any) -> str:
 @group.command()
 @takes_target(*KAFKA)
 def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE", dir_okay=False, help="Where to; what is there is replaced.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", dir_okay=False, help="File to write. An existing file is replaced.")
+    ],
     *,
-    at: Annotated[str, typer.Option("--as-of", metavar="MOMENT", help="Up to when: a time, offsets, or end.")] = "end",
+    at: Annotated[
+        str, typer.Option("--as-of", metavar="MOMENT", help="Moment to export up to: a time, offsets, or end.")
+    ] = "end",
     data: Data = None,
     target: Target,
     registry: RegistryUrl = None,
     pass_over: PassOver = False,
 ) -> None:
-    """Write the history of all processors to an Avro object container file, with the fingerprint of its fold.
+    """Write the history of all processors to an Avro object container file.
 
-    The file says in its metadata what it holds: topology, partitions, offsets, and the schemas of all values. It can be
-    looked at, compared and verified wherever history can, and replayed in tests by `kapelle.testing.replay`.
+    The metadata of the file has the topology, partitions, offsets, the schemas of all values, and a fingerprint of the
+    tables that the history leads to. Use the file with the option --file of `kapelle replay` and `kapelle verify`, or
+    replay it in tests with `kapelle.testing.replay`.
 
     \b
     Examples:

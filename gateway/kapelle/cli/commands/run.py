@@ -23,12 +23,10 @@ if TYPE_CHECKING:
     from kapelle.client.results import History, Matrix
 
 group = typer.Typer(
-    name="run", help="Start, watch, end and restart instances.", no_args_is_help=True, rich_markup_mode=None
+    name="run", help="Start, watch, stop and restart instances.", no_args_is_help=True, rich_markup_mode=None
 )
 
-Timeout = Annotated[
-    float | None, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long to watch at most.")
-]
+Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Maximum time to watch.")]
 
 
 @group.command()
@@ -37,9 +35,11 @@ def start(
     *,
     param: Param = None,
     version: Annotated[
-        str, typer.Option("--version", metavar="VERSION", help="active, latest, default or a number.")
+        str, typer.Option("--version", metavar="VERSION", help="Version number, active, latest, or default.")
     ] = "active",
-    watch_it: Annotated[bool, typer.Option("--watch", help="Stay until it has ended.")] = False,
+    watch_it: Annotated[
+        bool, typer.Option("--watch", help="Wait until the instance ends, and show what happens.")
+    ] = False,
     timeout_s: Timeout = None,
     request_id: RequestId = None,
     url: Url = URL,
@@ -47,7 +47,7 @@ def start(
 ) -> None:
     """Start an instance of a workflow.
 
-    With --watch the exit code tells how it ended: 0 is SUCCEEDED, 1 is anything else.
+    With --watch, the exit code is 0 if the instance ends as SUCCEEDED, and 1 otherwise.
 
     \b
     Examples:
@@ -66,46 +66,63 @@ def start(
 def _show_start(started: "Started") -> None:
     output.data(f"{started.workflow_id} {started.workflow_instance_id}")
     look = output.command("run", "describe", started.workflow_id, started.workflow_instance_id)
-    output.say(f"{_came_of(started)}look at it with: {look}")
+    output.say(f"{_came_of(started)}to show it: {look}")
 
 
 def _came_of(started: "Started") -> str:
-    """What is to be said of a start that did not lead to a run."""
+    """A remark on a start that did not lead to a run."""
     if started.status == "DUPLICATED":
-        return "the same request was made before; "
+        return "duplicate request; "
     if started.status in ("STOPPED", "FAILED"):
-        return f"it is {started.status}{f': {started.message}' if started.message else ''}; "
+        return f"{started.status}{f': {started.message}' if started.message else ''}; "
     return ""
 
 
 @group.command("list")
 def list_runs(
-    workflow_id: Annotated[str | None, typer.Argument(metavar="WORKFLOW", help="Only those of this workflow.")] = None,
+    workflow_id: Annotated[
+        str | None, typer.Argument(metavar="WORKFLOW", help="Only instances of this workflow.")
+    ] = None,
     *,
     status: Annotated[
         list[str] | None,
-        typer.Option("--status", metavar="STATUS", help="Only those with this status, such as FAILED; again for more."),
+        typer.Option(
+            "--status", metavar="STATUS", help="Only instances with this status, for example FAILED. Repeatable."
+        ),
     ] = None,
     tag: Annotated[
-        list[str] | None, typer.Option("--tag", metavar="TAG", help="Only those with this tag, and this one.")
+        list[str] | None,
+        typer.Option(
+            "--tag", metavar="TAG", help="Only instances with this tag. Repeatable: instances must have all tags."
+        ),
     ] = None,
     param: Annotated[
         list[str] | None,
-        typer.Option("--param", "-p", metavar="NAME=VALUE", help="Only those of which a parameter has this value."),
+        typer.Option(
+            "--param", "-p", metavar="NAME=VALUE", help="Only instances with this parameter value. Repeatable."
+        ),
     ] = None,
     initiator: Annotated[
-        str | None, typer.Option("--initiator", metavar="TYPE", help="Only those that it started: manual, signal, …")
+        str | None,
+        typer.Option(
+            "--initiator", metavar="TYPE", help="Only instances started by this type of initiator: manual, signal, …"
+        ),
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Created then or later: ISO 8601 or milliseconds.")
+        str | None,
+        typer.Option(
+            "--since", metavar="TIME", help="Only instances created at this time or later: ISO 8601 or milliseconds."
+        ),
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Created before.")] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", metavar="TIME", help="Only instances created before this time.")
+    ] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """List instances, the newest first.
+    """List instances, newest first.
 
     \b
     Examples:
@@ -143,7 +160,9 @@ def _named(text: str) -> tuple[str, str]:
 
 @group.command()
 def count(
-    workflow_id: Annotated[str | None, typer.Argument(metavar="WORKFLOW", help="Only those of this workflow.")] = None,
+    workflow_id: Annotated[
+        str | None, typer.Argument(metavar="WORKFLOW", help="Only instances of this workflow.")
+    ] = None,
     *,
     url: Url = URL,
     form: Output = Form.TEXT,
@@ -164,7 +183,7 @@ def count(
 def describe(
     workflow_id: WorkflowId, instance_id: InstanceId, *, run_id: RunId = None, url: Url = URL, form: Output = Form.TEXT
 ) -> None:
-    """Show an instance with its latest run, and the latest attempt of each step; or one run of it.
+    """Show an instance: its latest run and the latest attempt of each step. With --run, show one run.
 
     \b
     Examples:
@@ -187,9 +206,9 @@ def watch(
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """Show what happens to an instance, as it happens, until it has ended.
+    """Show what happens to an instance until it ends.
 
-    The exit code tells how it ended: 0 is SUCCEEDED, 1 is anything else, 5 is that it took too long.
+    The exit code is 0 if the instance ends as SUCCEEDED, 1 if it ends otherwise, and 5 after --timeout.
 
     \b
     Examples:
@@ -207,13 +226,13 @@ def _watch(client: "Client", at: tuple[str, int], timeout_s: float | None, form:
     what = f"{found.workflow_id}/{found.workflow_instance_id}"
     if found.status != "SUCCEEDED":
         why = f": {found.reason}" if found.reason else ""
-        raise EndedOtherwise(f"Expected {what} to succeed, but it ended as {found.status}{why}")
+        raise EndedOtherwise(f"{what} {found.status}{why}")
     output.say(f"{what} {found.status}", style="green")
 
 
 @group.command()
 def timeline(workflow_id: WorkflowId, instance_id: InstanceId, *, url: Url = URL, form: Output = Form.TEXT) -> None:
-    """Show what happened to an instance, over all its runs, in order.
+    """Show what happened to an instance, in order, over all its runs.
 
     \b
     Examples:
@@ -228,11 +247,13 @@ def timeline(workflow_id: WorkflowId, instance_id: InstanceId, *, url: Url = URL
 def matrix(
     workflow_id: WorkflowId,
     *,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=100, help="So many instances.")] = 10,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", metavar="N", min=1, max=100, help="How many instances to show.")
+    ] = 10,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """Show the last instances of a workflow and the state of each of their steps, after all their runs.
+    """Show the last instances of a workflow with the current status of each step.
 
     \b
     Examples:
@@ -259,9 +280,9 @@ def _show_matrix(found: "Matrix") -> None:
 
 @group.command()
 def history(workflow_id: WorkflowId, instance_id: InstanceId, *, url: Url = URL, form: Output = Form.TEXT) -> None:
-    """Show the events of an instance as the log has them, in order, with partition and offset.
+    """Show the events of an instance in the order of the log, with partition and offset.
 
-    Heartbeats of workers are left out. With -o json each event has all its fields.
+    Heartbeats of workers are omitted. With -o json, all fields of each event are shown.
 
     \b
     Examples:
@@ -276,24 +297,24 @@ def history(workflow_id: WorkflowId, instance_id: InstanceId, *, url: Url = URL,
 def _show_history(found: "History") -> None:
     show_events(found.elements)
     if found.is_cut:
-        output.say(f"there are older ones: these are the last {len(found.elements):,}")
+        output.say(f"older events are not shown: these are the last {len(found.elements):,}")
 
 
 # What can be done to an instance, and the help of the command that does it.
 ACTIONS: Final = {
-    "stop": """Stop an instance, queued or running. Its steps are told to stop.
+    "stop": """Stop a queued or running instance. Its active steps are stopped.
 
     \b
     Examples:
       kapelle run stop etl 12 --reason "wrong day"
     """,
-    "kill": """End an instance as failed, queued or running.
+    "kill": """Fail a queued or running instance.
 
     \b
     Examples:
       kapelle run kill etl 12
     """,
-    "unblock": """Let those after a failed instance go on, where the run strategy holds them back.
+    "unblock": """Unblock a failed instance: let the instances start that wait because it failed.
 
     \b
     Examples:
@@ -330,16 +351,18 @@ def restart(
     instance_id: InstanceId,
     *,
     from_start: Annotated[
-        bool, typer.Option("--from-start", help="Run all steps again, not only those that are not complete.")
+        bool, typer.Option("--from-start", help="Run all steps again, not only the incomplete ones.")
     ] = False,
     param: Param = None,
-    watch_it: Annotated[bool, typer.Option("--watch", help="Stay until it has ended.")] = False,
+    watch_it: Annotated[
+        bool, typer.Option("--watch", help="Wait until the instance ends, and show what happens.")
+    ] = False,
     timeout_s: Timeout = None,
     request_id: RequestId = None,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """Run an instance that has ended again: a new run.
+    """Restart an ended instance: start a new run of it.
 
     \b
     Examples:

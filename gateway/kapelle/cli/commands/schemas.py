@@ -26,10 +26,10 @@ def check(
     registry: RegistryUrl = None,
     target: Target,
 ) -> None:
-    """Compare the contracts of public topics with every version in the registry. Changes nothing.
+    """Compare the contracts of public topics with all versions in the registry. Changes nothing.
 
-    Ends with code 4 if one is not registered, is free to change (not FULL_TRANSITIVE), or would break a reader: then it
-    is said what breaks.
+    Exits with code 4 if a contract is not registered, is not FULL_TRANSITIVE, or would break a reader, and reports what
+    would break.
 
     \b
     Examples:
@@ -42,8 +42,8 @@ def check(
     with asking(registry) as client:
         found = PublicSchemas(topology).check(client)
     _show(found)
-    _refuse_if_any(found, "To mend what can be mended: kapelle schemas apply --registry URL")
-    output.say("the registry has the schemas as they are")
+    _refuse_if_any(found, "To register the schemas: kapelle schemas apply --registry URL")
+    output.say("the registry has the current schemas")
 
 
 @group.command()
@@ -53,10 +53,10 @@ def apply(
     registry: RegistryUrl = None,
     target: Target,
 ) -> None:
-    """Register the contracts of public topics, for changes that no reader notices (FULL_TRANSITIVE).
+    """Register the contracts of public topics, with the compatibility FULL_TRANSITIVE.
 
-    If one would break a reader, nothing is registered, and the command ends with code 4. Processors never register
-    anything: this is done once for a release, before it runs. Doing it again does no harm.
+    If a contract would break a reader, nothing is registered and the command exits with code 4. Processors never
+    register schemas: run this once for each release, before its processors start. It can be repeated safely.
 
     \b
     Examples:
@@ -79,7 +79,7 @@ def asyncapi(
     *,
     target: Target,
 ) -> None:
-    """Show the public topics as an AsyncAPI 3 document. Nothing is asked of Kafka.
+    """Print the public topics as an AsyncAPI 3 document. Does not connect to Kafka.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Trying expressions: `kapelle sel eval` and `kapelle sel check`."""
+"""`kapelle sel`: evaluate and check SEL expressions."""
 
 import json
 import re
@@ -15,9 +15,7 @@ from kapelle.cli.text import output
 from kapelle.processors.sel import Host, InvalidResult, Sel, SelError, seeded
 from kapelle.processors.sel.values import json_text
 
-app = typer.Typer(
-    help="Try expressions of SEL, the language of parameters.", no_args_is_help=True, rich_markup_mode=None
-)
+app = typer.Typer(help="Evaluate and check SEL expressions.", no_args_is_help=True, rich_markup_mode=None)
 # Where a definition holds expressions: the keys whose text is SEL, wherever they stand.
 EXPRESSION_KEYS = ("expression", "condition", "dedup_expr")
 
@@ -26,21 +24,27 @@ _LONELY = re.compile("[\ud800-\udfff]")
 
 @app.command("eval")
 def evaluate(
-    expression: Annotated[str | None, typer.Argument(metavar="EXPR", help="The expression.")] = None,
+    expression: Annotated[str | None, typer.Argument(metavar="EXPR", help="Expression to evaluate.")] = None,
     *,
     param: Annotated[
         list[str] | None,
-        typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter. The value is JSON, or else a string."),
+        typer.Option(
+            "--param", "-p", metavar="NAME=VALUE", help="Parameter. A value that is not JSON is a string. Repeatable."
+        ),
     ] = None,
     jsonl: Annotated[
         str | None,
-        typer.Option(metavar="FILE|-", help='Evaluate one {"expr": …, "params": {…}} a line; answer one line each.'),
+        typer.Option(
+            metavar="FILE|-", help='Evaluate one {"expr": …, "params": {…}} per line. Writes one line for each.'
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer with type, value and names as JSON.")] = False,
-    now_ms: Annotated[int | None, typer.Option("--now-ms", help="What the clock says. Default: now.")] = None,
-    seed: Annotated[str | None, typer.Option(help="Makes random numbers and ids come out the same again.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print type, value and names as JSON.")] = False,
+    now_ms: Annotated[
+        int | None, typer.Option("--now-ms", help="Time that the expression sees, in milliseconds. Default: now.")
+    ] = None,
+    seed: Annotated[str | None, typer.Option(help="Seed for random numbers and ids.")] = None,
 ) -> None:
-    """Evaluate an expression, or a collection of them.
+    """Evaluate one expression, or a file of expressions.
 
     \b
     Examples:
@@ -110,12 +114,14 @@ def answer_of(sel: Sel, expression: str, params: dict[str, Any], host: Host) -> 
 
 @app.command("check")
 def check(
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="One expression; or .json, or .jsonl.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="File with one expression, a .json definition, or .jsonl.")
+    ],
 ) -> None:
     """Check expressions without evaluating them, and list the names that they use.
 
-    A .json file is read as a workflow definition: all expressions, conditions, validators and transitions are checked.
-    A .jsonl file holds one {"expr": …} a line. Any other file is one expression.
+    A .json file is a workflow definition: its expressions, conditions, validators and transitions are checked. A .jsonl
+    file has one {"expr": …} per line. Any other file is one expression.
 
     \b
     Examples:

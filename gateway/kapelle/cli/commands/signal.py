@@ -1,4 +1,4 @@
-"""`kapelle signal`: say that something has happened, and see what came of it."""
+"""`kapelle signal`: announce signals, and show what they led to."""
 
 import json
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kapelle.client import Announced, Explanation, SignalRecord, Verdict
 
 group = typer.Typer(
-    name="signal", help="Announce signals, and see what came of them.", no_args_is_help=True, rich_markup_mode=None
+    name="signal", help="Announce signals, and show what they led to.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
@@ -31,8 +31,8 @@ class Way(StrEnum):
     BOTH = "both"
 
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a signal. It may hold slashes.")]
-Sequence = Annotated[str, typer.Argument(metavar="SEQUENCE", help="The number of a signal of this name, or latest.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Signal name. It may contain slashes.")]
+Sequence = Annotated[str, typer.Argument(metavar="SEQUENCE", help="Sequence number of the signal, or latest.")]
 
 
 def number(text: str) -> Any:
@@ -50,23 +50,21 @@ def announce(
     *,
     param: Param = None,
     signal_id: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Its id; else it is made from name and parameters.")
+        str | None, typer.Option("--id", metavar="ID", help="Signal id. Default: derived from name and parameters.")
     ] = None,
-    payload: Annotated[
-        str | None, typer.Option("--payload", metavar="JSON", help="What else there is to say: an object.")
-    ] = None,
+    payload: Annotated[str | None, typer.Option("--payload", metavar="JSON", help="Payload: a JSON object.")] = None,
     happened: Annotated[
         str | None,
         typer.Option(
-            "--time", metavar="TIME", help="When it happened: ISO 8601, or milliseconds since 1970; else now."
+            "--time", metavar="TIME", help="Time of the signal: ISO 8601, or milliseconds since 1970. Default: now."
         ),
     ] = None,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """Say that something has happened. The same id under the same name counts once.
+    """Announce a signal. Signals with the same name and id are accepted once.
 
-    Parameters are strings and integers. What is announced twice is no error: the answer says which one it was.
+    Parameters are strings and integers. A duplicate is not an error: the answer names the first signal.
 
     \b
     Examples:
@@ -85,12 +83,12 @@ def announce(
 def _show_announced(told: "Announced") -> None:
     output.data(f"{told.name} {told.sequence if told.sequence is not None else '-'} {told.status}")
     if told.status == "TOO_LATE":
-        output.say("it is too old to tell whether it was known, so nothing came of it")
+        output.say("the signal was refused: it is too old to tell whether it is a duplicate")
     elif told.status == "DUPLICATED":
-        output.say(f"it was announced before, as {told.duplicate_of}")
+        output.say(f"duplicate of signal {told.duplicate_of}")
     else:
         explain = output.command("signal", "explain", told.name, told.sequence or "latest")
-        output.say(f"see what came of it with: {explain}")
+        output.say(f"to show what it led to: {explain}")
 
 
 def _payload(text: str | None) -> dict[str, Any] | None:
@@ -119,15 +117,17 @@ def _moment_ms(text: str | None) -> int | None:
 
 @group.command("list")
 def list_signals(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Those of this name; else all names.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show signals with this name. Default: list all names.")
+    ] = None,
     *,
-    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names that begin so.")] = "",
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names with this prefix.")] = "",
     limit: Limit = 20,
     cursor: Cursor = None,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """List names of signals, or the signals of one name, the latest first.
+    """List the names of signals, or the signals of one name, latest first.
 
     \b
     Examples:
@@ -188,7 +188,7 @@ def _show(found: "SignalRecord") -> None:
 
 @group.command()
 def explain(name: Name, sequence: Sequence = "latest", *, url: Url = URL, form: Output = Form.TEXT) -> None:
-    """Tell what every trigger and step made of a signal, and why.
+    """Show what each trigger and step did with a signal, and why.
 
     \b
     Examples:
@@ -214,9 +214,9 @@ def _explain(found: "Explanation") -> None:
     tables.stdout().print()
     tables.show(("who", "verdict", "why"), [(_who(one), one.verdict, one.reason) for one in found.verdicts])
     if not found.verdicts:
-        output.say("nobody wanted to hear of this name when it came")
+        output.say("no trigger or step subscribed to this signal when it arrived")
     if found.is_cut:
-        output.say("there are more, which are not shown")
+        output.say("more results exist that are not shown")
 
 
 def _who(verdict: "Verdict") -> str:
@@ -230,14 +230,16 @@ def lineage(
     name: Name,
     sequence: Sequence = "latest",
     *,
-    direction: Annotated[Way, typer.Option("--direction", help="To what came of it, where it came from, or both.")] = (
-        Way.BOTH
-    ),
-    depth: Annotated[int, typer.Option("--depth", metavar="N", min=1, max=20, help="How many edges away.")] = 20,
+    direction: Annotated[
+        Way, typer.Option("--direction", help="forward: what the signal led to. backward: what led to it.")
+    ] = (Way.BOTH),
+    depth: Annotated[
+        int, typer.Option("--depth", metavar="N", min=1, max=20, help="Maximum distance from the signal, in edges.")
+    ] = 20,
     url: Url = URL,
     form: GraphOutput = GraphForm.TEXT,
 ) -> None:
-    """Tell where a signal came from, and what came of it: instances, their signals, and so on.
+    """Show the lineage of a signal: the instances and signals that led to it, and those that it led to.
 
     \b
     Examples:
@@ -260,13 +262,15 @@ def lineage(
 def refused(
     name: Name,
     *,
-    signal_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="Only those of this id.")] = None,
+    signal_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Only announcements with this signal id.")
+    ] = None,
     limit: Limit = 20,
     cursor: Cursor = None,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """List announcements that came to nothing: repetitions, and what came too late.
+    """List duplicate and late announcements.
 
     \b
     Examples:

@@ -36,7 +36,7 @@ def _sinks() -> None:
 
 File = Annotated[
     Path,
-    typer.Option("--file", metavar="FILE", exists=True, dir_okay=False, readable=True, help="What goes where."),
+    typer.Option("--file", metavar="FILE", exists=True, dir_okay=False, readable=True, help="File of sinks."),
 ]
 
 
@@ -53,11 +53,12 @@ def run(
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
-    """Deliver the events of public topics to the sinks in a file, until told to stop.
+    """Deliver the events of public topics to the sinks in a file, until stopped.
 
-    Each sink is a group of its own, PREFIX.sinks.NAME: start as many processes as you like. An event is delivered at
-    least once, under an id that never changes, and those of one key in their order. What a sink refuses becomes a dead
-    letter. A sink that is away is waited for, and holds up no other. Amazon SNS needs the extra kapelle[sns].
+    Each sink has its own group, PREFIX.sinks.NAME. Any number of processes can run. An event is delivered at least
+    once, always with the same id; events of one key are delivered in order. An event that a sink refuses becomes a dead
+    letter. A sink that does not answer is retried and does not delay other sinks. Amazon SNS needs the extra
+    kapelle[sns].
 
     \b
     Examples:
@@ -91,9 +92,9 @@ def run(
 
 @group.command()
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="What goes where.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="File of sinks.")],
 ) -> None:
-    """Check a file of sinks. Reaches nothing. All that is wrong with it is told at once.
+    """Check a file of sinks. Does not connect to anything. All problems are reported at once.
 
     \b
     Examples:

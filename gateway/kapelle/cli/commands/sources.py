@@ -27,24 +27,24 @@ from kapelle.cli.text import output
 if TYPE_CHECKING:
     from kapelle.sources import TopicSource
 
-group = typer.Typer(name="sources", help="Make the records of any topic into signals.", no_args_is_help=True)
+group = typer.Typer(name="sources", help="Turn records of any topic into signals.", no_args_is_help=True)
 
 _log = logging.getLogger("kapelle.sources")
 
 
 @group.callback()
 def _sources() -> None:
-    """Make the records of any topic into signals."""
+    """Turn records of any topic into signals."""
 
 
 File = Annotated[
     Path,
-    typer.Option("--file", metavar="FILE", exists=True, dir_okay=False, readable=True, help="What becomes signals."),
+    typer.Option("--file", metavar="FILE", exists=True, dir_okay=False, readable=True, help="File of sources."),
 ]
 Sample = Annotated[
     Path | None,
     typer.Option(
-        "--sample", metavar="RECORD.json", exists=True, dir_okay=False, help="Show the signal that comes of a record."
+        "--sample", metavar="RECORD.json", exists=True, dir_okay=False, help="Show the signal that this record becomes."
     ),
 ]
 
@@ -61,11 +61,11 @@ def run(
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
-    """Publish a signal for each record of the topics in a file, until told to stop.
+    """Publish a signal for each record of the topics in a file, until stopped.
 
-    All processes with the same prefix are one group, PREFIX.sources: start as many as you like. The file is read anew
-    when it changes, or on SIGHUP; one that cannot be used is told of, and changes nothing. A topic that is new to the
-    group is read from its beginning. Records that are no signals become dead letters.
+    All processes with the same prefix form one group, PREFIX.sources. Any number of them can run. The file is reloaded
+    when it changes, and on SIGHUP; an invalid file is logged and ignored. A topic that is new to the group is read from
+    its beginning. Records that cannot become signals become dead letters.
 
     \b
     Examples:
@@ -101,17 +101,17 @@ def run(
 
 @group.command()
 def check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="What becomes signals.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="File of sources.")],
     *,
     sample: Sample = None,
     topic: Annotated[
-        str | None, typer.Option("--topic", metavar="TOPIC", help="Where the record stands; else any topic.")
+        str | None, typer.Option("--topic", metavar="TOPIC", help="Topic of the record. Default: all topics.")
     ] = None,
 ) -> None:
-    """Check a file of sources, and show what would come of a record. Reaches nothing.
+    """Check a file of sources, and show the signal that a record becomes. Does not connect to anything.
 
-    All that is wrong with the file is told at once. A record of Avro is given as the JSON that it stands for. Ends with
-    code 1 if a source can make no signal of the record.
+    All problems of the file are reported at once. Give an Avro record in its JSON form. Exits with code 1 if a source
+    refuses the record.
 
     \b
     Examples:

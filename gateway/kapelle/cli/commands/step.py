@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from kapelle.client import StepRecord
 
 group = typer.Typer(
-    name="step", help="Look at and act on steps of an instance.", no_args_is_help=True, rich_markup_mode=None
+    name="step", help="Show, stop, skip and restart steps of an instance.", no_args_is_help=True, rich_markup_mode=None
 )
 
-StepId = Annotated[str, typer.Argument(metavar="STEP", help="The id of a step.")]
+StepId = Annotated[str, typer.Argument(metavar="STEP", help="Step id.")]
 
 
 @group.command()
@@ -31,11 +31,13 @@ def describe(
     step_id: StepId,
     *,
     run_id: RunId = None,
-    attempt: Annotated[int | None, typer.Option("--attempt", metavar="N", min=1, help="Else the latest.")] = None,
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", metavar="N", min=1, help="Attempt number. Default: the latest attempt.")
+    ] = None,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """Show an attempt at a step: its parameters, its worker, and what happened to it.
+    """Show an attempt of a step: its parameters, its worker, and its timeline.
 
     \b
     Examples:
@@ -90,7 +92,7 @@ def restart(
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """Run an ended instance again from this step on, or try a failed step of a running one again.
+    """Restart an ended instance from this step, or retry a failed step of a running instance.
 
     \b
     Examples:
@@ -105,25 +107,25 @@ def restart(
 
 # What can be done to a step, and the help of the command that does it.
 ACTIONS: Final = {
-    "stop": """Stop a step that is active.
+    "stop": """Stop an active step.
 
     \b
     Examples:
       kapelle step stop etl 12 load
     """,
-    "kill": """End a step that is active as failed.
+    "kill": """Fail an active step.
 
     \b
     Examples:
       kapelle step kill etl 12 load
     """,
-    "skip": """Go on as if a step were done. Of an ended instance: in a new run.
+    "skip": """Skip a step: continue as if it had succeeded. For an ended instance, this starts a new run.
 
     \b
     Examples:
       kapelle step skip etl 12 load --reason "loaded by hand"
     """,
-    "bypass": """Let a step that waits for signals go on without those that are missing.
+    "bypass": """Let a step that waits for signals continue without the missing ones.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`kapelle topics`: what Kafka lacks for a topology, and mending it."""
+"""`kapelle topics`: compare the topics in Kafka with the topology, and create or update them."""
 
 import time
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from kapelle.cli.topic_plan import REPLICATION_DEFAULT, mendable, planned, wrong
 from kapelle.topology.errors import InputLost
 from kapelle.topology.kafka import notes
 from kapelle.topology.kafka.inputs import vanished
-from kapelle.topology.kafka.topics import Change, Topics
+from kapelle.topology.kafka.topics import Change, Do, Topics
 
 SETTLE_S = 0.05
 
-group = typer.Typer(name="topics", help="Plan, make and verify the topics of a topology.", no_args_is_help=True)
+group = typer.Typer(name="topics", help="Plan, create and verify the topics of a topology.", no_args_is_help=True)
 
 
-Names = Annotated[list[str], typer.Argument(metavar="NAMES", help="The processors whose changelogs to use.")]
+Names = Annotated[list[str], typer.Argument(metavar="NAMES", help="Processors whose changelogs to adopt.")]
 Replication = Annotated[
     int,
     typer.Option(
@@ -32,7 +32,7 @@ Replication = Annotated[
         metavar="N",
         min=-1,
         max=1_000,
-        help="Replicas of new topics, and at least so many of those that are there; -1 leaves it to the broker.",
+        help="Replicas of new topics, and minimum for existing topics. -1 uses the default of the broker.",
     ),
 ]
 
@@ -45,7 +45,7 @@ def plan(
     replication: Replication = REPLICATION_DEFAULT,
     form: Output = Form.TEXT,
 ) -> None:
-    """Show what `apply` would do. Changes nothing.
+    """Show what `apply` would change. Changes nothing.
 
     \b
     Examples:
@@ -55,9 +55,9 @@ def plan(
     changes = planned(target, replication)
     output.show(changes, form, _show)
     if not changes:
-        output.say("the topics are as they must be")
+        output.say("the topics match the topology")
     elif mendable(changes):
-        output.say(f"to do it: {target.command('topics', 'apply')}")
+        output.say(f"to apply it: {target.command('topics', 'apply')}")
 
 
 @group.command()
@@ -68,9 +68,9 @@ def apply(
     replication: Replication = REPLICATION_DEFAULT,
     form: Output = Form.TEXT,
 ) -> None:
-    """Create what is missing and configure what differs. Deletes nothing and never changes partitions.
+    """Create missing topics and update settings that differ. Never deletes topics or changes partitions.
 
-    Ends with code 4 if something is left that only you can decide. Doing it again does no harm.
+    Exits with code 4 if differences remain that need a decision. The command can be repeated safely.
 
     \b
     Examples:
@@ -85,7 +85,7 @@ def apply(
         left = _settled(topics, target.timeout_s)
     done = [change for change in before if change not in left]
     output.show(done, form, _show)
-    output.say(f"{output.counted(len(done), 'topic')} mended" if done else "nothing to do")
+    output.say(summary(done))
     if left:
         raise wrong(left, target)
 
@@ -97,11 +97,12 @@ def verify(
     target: Target,
     replication: Replication = REPLICATION_DEFAULT,
 ) -> None:
-    """Check that the topics are as the topology needs them. Ends with code 4 if they are not.
+    """Check that the topics match the topology. Exits with code 4 if they do not.
 
-    They must also hold what each processor has not read yet: see --on-lost-input of `kapelle processors run`.
+    Also checks that no record was deleted before its processor read it: see --on-lost-input of `kapelle processors
+    run`.
 
-    `kapelle processors run` does the same before it starts.
+    `kapelle processors run` makes the same checks before it starts.
 
     \b
     Examples:
@@ -112,7 +113,7 @@ def verify(
     if changes:
         raise wrong(changes, target)
     _check_inputs(target)
-    output.say("the topics are as they must be")
+    output.say("the topics match the topology")
 
 
 @group.command()
@@ -122,10 +123,10 @@ def adopt(
     *,
     target: Target,
 ) -> None:
-    """Use the changelogs of processors as they are now, after they were deleted and made anew.
+    """Adopt changelogs that were deleted and created again, as they are now.
 
-    Until then their members refuse to start, because the tables would hold only what the new changelogs hold. Bring
-    the records back from a copy first if you have one. All members must have stopped.
+    Until then, the processors refuse to start: their tables would contain only the records of the new changelogs.
+    Restore the records from a copy first if you have one. Stop all members before you run this.
 
     \b
     Examples:
@@ -138,7 +139,7 @@ def adopt(
     with reaching(settings):
         for name in names:
             count = notes.adopt(topology, settings, name)
-            output.say(f"{name}: {output.counted(count, 'offset')} released from the changelog of before")
+            output.say(f"{name}: {output.counted(count, 'offset')} released from the old changelog")
 
 
 @group.command("acls")
@@ -148,9 +149,9 @@ def show_acls(
     target: Target,
     form: AclOutput = AclForm.TEXT,
 ) -> None:
-    """Show the least rights that each kind of process needs in Kafka. Nothing is asked of Kafka.
+    """Show the minimum rights that each kind of process needs in Kafka. Does not connect to Kafka.
 
-    Names of principals in the commands are those of the roles: put your own in their places.
+    The commands use the names of the roles as principals: replace them with your own.
 
     \b
     Examples:
@@ -169,6 +170,13 @@ def _show_acls(found: Sequence[Acl]) -> None:
 def _show_commands(found: Sequence[Acl]) -> None:
     for one in found:
         output.data(one.command())
+
+
+def summary(done: Sequence[Change]) -> str:
+    """What was done, in one line: 33 topics created, 1 topic updated."""
+    created = sum(change.do is Do.CREATE for change in done)
+    counts = ((created, "created"), (len(done) - created, "updated"))
+    return ", ".join(f"{output.counted(count, 'topic')} {what}" for count, what in counts if count) or "nothing to do"
 
 
 def _check_inputs(target: Target) -> None:

@@ -1,4 +1,4 @@
-"""`kapelle topology`: what runs, and what is between it."""
+"""`kapelle topology`: show the processors and the streams between them."""
 
 from kapelle.cli.options.output import ChartForm, ChartOutput
 from kapelle.cli.options.target import TOPOLOGY, Target, takes_target
@@ -12,9 +12,9 @@ def topology(
     target: Target,
     form: ChartOutput = ChartForm.TEXT,
 ) -> None:
-    """Show processors, their tables and the streams between.
+    """Show processors, their tables and the streams between them.
 
-    Nothing is asked of Kafka: this is what the code says.
+    This reads the code only. It does not connect to Kafka.
 
     \b
     Examples:
@@ -32,4 +32,4 @@ def topology(
         json=lambda found: output.json(as_data(found)),
     )
     if not described.processors:
-        output.say(f"{target.app} has no processors yet")
+        output.say(f"{target.app} has no processors")

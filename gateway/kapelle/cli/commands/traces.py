@@ -1,4 +1,4 @@
-"""`kapelle traces`: tell the history of signals, runs and steps to whoever understands OpenTelemetry."""
+"""`kapelle traces`: export the history of signals, runs and steps as OpenTelemetry spans."""
 
 import logging
 from collections.abc import Iterator
@@ -13,6 +13,7 @@ from kapelle.cli.logs import LogFormat, LogLevel
 from kapelle.cli.options.process import (
     SESSION_TIMEOUT_MS,
     Begin,
+    BeginOption,
     LogFormatOption,
     LogLevelOption,
     MetricsFile,
@@ -24,14 +25,14 @@ from kapelle.cli.relays import measured, relaying
 
 ENDPOINT = "http://127.0.0.1:4318"
 
-group = typer.Typer(name="traces", help="Tell traces as OpenTelemetry does.", no_args_is_help=True)
+group = typer.Typer(name="traces", help="Export traces to OpenTelemetry.", no_args_is_help=True)
 
 _log = logging.getLogger("kapelle.traces")
 
 
 @group.callback()
 def _traces() -> None:
-    """Tell traces as OpenTelemetry does."""
+    """Export traces to OpenTelemetry."""
 
 
 @group.command()
@@ -39,15 +40,15 @@ def _traces() -> None:
 def run(
     *,
     endpoint: Annotated[
-        str, typer.Option("--endpoint", metavar="URL", help="The collector, which takes OTLP over HTTP.")
+        str, typer.Option("--endpoint", metavar="URL", help="URL of the collector, OTLP over HTTP.")
     ] = ENDPOINT,
     service: Annotated[
-        str | None, typer.Option("--service", metavar="NAME", help="Under which traces are found; else the prefix.")
+        str | None, typer.Option("--service", metavar="NAME", help="Service name of the traces. Default: the prefix.")
     ] = None,
     sample: Annotated[
-        float, typer.Option("--sample", min=0.0, max=1.0, metavar="RATIO", help="Of our own traces, how many to tell.")
+        float, typer.Option("--sample", min=0.0, max=1.0, metavar="RATIO", help="Fraction of traces to export.")
     ] = 1.0,
-    begin: Annotated[Begin, typer.Option("--from", help="Where to begin, the first time.")] = Begin.EARLIEST,
+    begin: BeginOption = Begin.EARLIEST,
     target: Target,
     session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
     metrics_port: MetricsPort = None,
@@ -55,12 +56,12 @@ def run(
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
-    """Send a span for each signal, firing, run and step attempt to a collector of OpenTelemetry, until told to stop.
+    """Send a span for each signal, trigger firing, run and step attempt to an OpenTelemetry collector, until stopped.
 
-    One trace goes from a signal to the last step that came of it. All processes with the same prefix are one group,
-    PREFIX.traces: start as many as you like. Ids follow from what spans are about, so a span that is sent twice is
-    the same span. Headers and certificates come from the environment, as OTEL_EXPORTER_OTLP_HEADERS does. Needs the
-    extra kapelle[otel].
+    A trace leads from a signal to the last step that it caused. All processes with the same prefix form one group,
+    PREFIX.traces. Any number of them can run. Span ids are derived from what the spans describe, so a span that is sent
+    twice has the same id. --sample applies to traces that start in Kapelle. Headers and certificates are read from the
+    environment, for example OTEL_EXPORTER_OTLP_HEADERS. Needs the extra kapelle[otel].
 
     \b
     Examples:
@@ -88,7 +89,7 @@ def run(
         Topics(topology, kafka).verify()
         relay = TraceRelay(topology, kafka, exporter, Ids(topology.prefix, sample), is_from_end=begin is Begin.LATEST)
         heard.working()
-        _log.info("telling", extra={"fields": {"endpoint": exporter.url, "sample": sample}})
+        _log.info("exporting", extra={"fields": {"endpoint": exporter.url, "sample": sample}})
         with measured(heard, relay.metrics, server, metrics_file) as stopped:
             relay.run(stopped)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kapelle.client.signal_results import TriggerExplanation, TriggerList
 
 group = typer.Typer(
-    name="trigger", help="See what signal triggers wait for.", no_args_is_help=True, rich_markup_mode=None
+    name="trigger", help="Show what signal triggers wait for.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
@@ -24,11 +24,11 @@ group = typer.Typer(
 def list_triggers(
     workflow_id: WorkflowId,
     *,
-    with_disarmed: Annotated[bool, typer.Option("--all", help="Those that are not armed any more, too.")] = False,
+    with_disarmed: Annotated[bool, typer.Option("--all", help="Include triggers that are no longer armed.")] = False,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """List the triggers of a workflow, with the signals that wait for their partners.
+    """List the triggers of a workflow, with the signals that wait to be joined with others.
 
     \b
     Examples:
@@ -72,7 +72,7 @@ def _numbers(kept: Mapping[str, int]) -> str:
 
 @group.command()
 def explain(workflow_id: WorkflowId, *, url: Url = URL, form: Output = Form.TEXT) -> None:
-    """Tell why a workflow did not start: what its triggers have seen, and what is missing.
+    """Explain why a workflow did not start: which signals arrived, and which are missing.
 
     \b
     Examples:

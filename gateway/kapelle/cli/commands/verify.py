@@ -1,4 +1,4 @@
-"""`kapelle verify`: is the state the fold of the history?"""
+"""`kapelle verify`: compare the live tables with the tables that the history leads to."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -38,10 +38,10 @@ StateDir = Annotated[
         metavar="DIR",
         file_okay=False,
         exists=True,
-        help="Compare the tables that a process on Kafka has left here, brought up to date by the changelog.",
+        help="Compare the tables in this state directory, updated from the changelog.",
     ),
 ]
-Names = Annotated[list[str] | None, typer.Argument(metavar="[PROCESSOR]…", help="Only these; else all.")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="[PROCESSOR]…", help="Processors to verify. Default: all.")]
 
 
 @takes_target(*KAFKA)
@@ -55,16 +55,15 @@ def verify(
     registry: RegistryUrl = None,
     form: Output = Form.TEXT,
 ) -> None:
-    """Fold the history and compare it with the live tables, partition by partition.
+    """Rebuild the tables from the history and compare them with the live tables, partition by partition.
 
-    On Kafka the live tables are those of the changelogs, or of --state-dir. Members may go on meanwhile: each partition
-    is compared at a moment of one committed cycle. With --data it is the directory of a `kapelle dev` that has stopped:
-    all of it is read, and one that the server would refuse is refused. With --file it is the fingerprints that an
-    export was made with.
+    On Kafka the live tables are those of the changelogs, or of --state-dir. Members can run at the same time: each
+    partition is compared as of one committed cycle. With --data, the whole data directory is read, and a damaged one is
+    refused. With --file, the fingerprints in the file are compared.
 
-    Ends with code 1 if a row differs, and names the first: processor, partition, table, key, expected and found.
-    Records of the history that are not events of ours, such as those with a key that cannot be read, are listed with
-    their offsets and passed over: no table holds anything of them.
+    Exits with code 1 if a row differs, and reports the first difference: processor, partition, table, key, expected and
+    found. Records that are not events of Kapelle, for example with a key that cannot be read, are listed with their
+    offsets and skipped: they are not part of any table.
 
     \b
     Examples:
@@ -124,7 +123,7 @@ def _look_at_view(directory: Path) -> None:
 
     damage = damage_of(directory)
     if damage is not None:
-        output.say(f"the view in {directory} is damaged, and the next start makes it again from the log: {damage}")
+        output.say(f"the view in {directory} is damaged; the next start rebuilds it from the log: {damage}")
 
 
 def _shards(topology: "Topology", names: Sequence[str]) -> "list[ShardName]":

@@ -43,7 +43,7 @@ Modules = Annotated[
     list[str],
     typer.Argument(
         metavar="MODULE[:WORKER]…",
-        help="Modules with a `Worker`, by name or as files. The current folder is searched too.",
+        help="Modules with a `Worker`: names or files. The current directory is searched too.",
     ),
 ]
 DispatchOption = Annotated[
@@ -51,7 +51,7 @@ DispatchOption = Annotated[
     typer.Option(
         "--dispatch",
         metavar="consumer|share",
-        help="With --bootstrap-servers: how workers share tasks out; share groups need Kafka 4.1 or later.",
+        help="How workers share tasks with --bootstrap-servers. share needs Kafka 4.1 or later.",
     ),
 ]
 
@@ -66,18 +66,23 @@ def run(
     dispatch: DispatchOption = CONSUMER,
     concurrency: Concurrency = CONCURRENCY,
     drain_s: Annotated[
-        float, typer.Option("--drain", metavar="SECONDS", min=0, help="How long steps may take to end when we stop.")
+        float,
+        typer.Option(
+            "--drain", metavar="SECONDS", min=0, help="How long running steps may take to end after a stop signal."
+        ),
     ] = DRAIN_S,
-    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Unique among workers; made if absent.")] = "",
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="Name of the worker, unique. Default: generated.")
+    ] = "",
     http_allow: HttpAllow = None,
     metrics_port: MetricsPort = None,
     log_format: LogFormatOption = LogFormat.PAIRS,
     log_level: LogLevelOption = LogLevel.INFO,
 ) -> None:
-    """Serve the steps of a worker until told to stop.
+    """Run the steps of workers until stopped.
 
-    Tasks come from the server at --url, or straight from Kafka with --bootstrap-servers. On SIGTERM or SIGINT nothing
-    more is taken, and what is in hand is finished; a second signal hands it back at once.
+    Tasks come from the server at --url, or directly from Kafka with --bootstrap-servers. On SIGTERM or SIGINT the
+    worker takes no more tasks and finishes the running ones. A second signal returns them at once.
 
     \b
     Examples:
@@ -107,7 +112,7 @@ def _watched(runner: "Runner", server: MetricsServer | None) -> None:
         return
     server.text = lambda: worker_text(runner)
     server.failed = lambda: str(runner.failure or "")
-    server.unready = lambda: "" if runner.is_connected else "tasks cannot be asked for yet, or no longer"
+    server.unready = lambda: "" if runner.is_connected else "not connected to the source of tasks"
     _log.info("serving metrics", extra={"fields": {"url": server.url}})
 
 
@@ -121,7 +126,7 @@ def _refuse_alone(given: Mapping[str, object]) -> None:
     """Options that mean something for Kafka only: over HTTP they would be passed over in silence."""
     for option, value in given.items():
         if value:
-            raise typer.BadParameter("it goes with --bootstrap-servers or --config", param_hint=f"'{option}'")
+            raise typer.BadParameter("it requires --bootstrap-servers or --config", param_hint=f"'{option}'")
 
 
 def _kafka_transport(target: Target, dispatch: str) -> "Transport":

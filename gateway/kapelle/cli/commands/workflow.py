@@ -8,7 +8,7 @@ import typer
 
 from kapelle.cli import definitions
 from kapelle.cli.definitions import File
-from kapelle.cli.options.client import URL, Cursor, Limit, Reason, RequestId, Url, WorkflowId
+from kapelle.cli.options.client import URL, Cursor, Limit, Reason, RequestId, Url, WorkflowId, Yes
 from kapelle.cli.options.output import Output
 from kapelle.cli.params import given
 from kapelle.cli.server import connected
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from kapelle.client.results import Overview
 
 group = typer.Typer(
-    name="workflow", help="Push, look at and switch workflows.", no_args_is_help=True, rich_markup_mode=None
+    name="workflow", help="Push, show and activate workflows.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
 @group.command()
 def push(file: File, *, url: Url = URL, request_id: RequestId = None, form: Output = Form.TEXT) -> None:
-    """Add a version to a workflow, and the workflow itself if it is the first.
+    """Push a definition: create a workflow, or add a version to it.
 
     \b
     Examples:
@@ -43,8 +43,8 @@ def push(file: File, *, url: Url = URL, request_id: RequestId = None, form: Outp
 def _show_push(pushed: "Pushed") -> None:
     output.data(f"{pushed.workflow_id} version {pushed.workflow_version_id}")
     active = "active" if pushed.is_active else "not active"
-    same = ": the same request was made before" if pushed.status == "DUPLICATED" else ""
-    output.say(f"{active}{same}; start it with: {_start(pushed)}")
+    same = " (duplicate request)" if pushed.status == "DUPLICATED" else ""
+    output.say(f"{active}{same}; to start it: {_start(pushed)}")
 
 
 def _start(pushed: "Pushed") -> str:
@@ -57,13 +57,13 @@ def _start(pushed: "Pushed") -> str:
 def validate(
     file: File,
     *,
-    remote: Annotated[bool, typer.Option("--remote", help="Ask the server instead of this package.")] = False,
+    remote: Annotated[bool, typer.Option("--remote", help="Let the server check the definition.")] = False,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """Check a definition without pushing it: everything that is wrong with it, each with its path.
+    """Check a definition without pushing it. Reports all problems, each with its path.
 
-    No server is needed for this.
+    A server is needed with --remote only.
 
     \b
     Examples:
@@ -82,13 +82,13 @@ def validate(
 @group.command("list")
 def list_workflows(
     *,
-    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="What their ids begin with.")] = "",
+    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Show only ids with this prefix.")] = "",
     limit: Limit = 50,
     cursor: Cursor = None,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """List workflows, by id.
+    """List workflows in the order of their ids.
 
     \b
     Examples:
@@ -113,7 +113,7 @@ def list_workflows(
 
 @group.command()
 def describe(workflow_id: WorkflowId, *, url: Url = URL, form: Output = Form.TEXT) -> None:
-    """Show a workflow on one page: versions, properties, and how many instances are in which state.
+    """Show a workflow: versions, properties, and the number of instances in each status.
 
     \b
     Examples:
@@ -152,15 +152,19 @@ def _strategy(found: object) -> str:
 def show(
     workflow_id: WorkflowId,
     version: Annotated[
-        str, typer.Argument(metavar="VERSION", help="A number, active, latest, or default: active if there is one.")
+        str,
+        typer.Argument(
+            metavar="VERSION",
+            help="Version number, active, latest, or default: the active version, otherwise the latest.",
+        ),
     ] = "default",
     *,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """Print the definition of a version, as JSON that can be pushed again.
+    """Print the definition of a version, as JSON that can be pushed.
 
-    With -o json all that is known of the version is printed: who pushed it, when, and its properties.
+    With -o json the author, the time and the properties of the version are printed too.
 
     \b
     Examples:
@@ -182,14 +186,17 @@ def properties(
     param: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", "-s", metavar="NAME=VALUE", help="Change a property: JSON, or else a string. Again for more."
+            "--set",
+            "-s",
+            metavar="NAME=VALUE",
+            help="Set a property. A value that is not JSON is a string. Repeatable.",
         ),
     ] = None,
     url: Url = URL,
     request_id: RequestId = None,
     form: Output = Form.TEXT,
 ) -> None:
-    """Show what can be changed of a workflow without a new version, or change it.
+    """Show or set the properties of a workflow. They can be set without a new version.
 
     \b
     Examples:
@@ -214,7 +221,7 @@ def _show_properties(found: Mapping[str, object]) -> None:
 def versions(
     workflow_id: WorkflowId, *, limit: Limit = 50, cursor: Cursor = None, url: Url = URL, form: Output = Form.TEXT
 ) -> None:
-    """List the versions of a workflow, the latest first.
+    """List the versions of a workflow, latest first.
 
     \b
     Examples:
@@ -239,13 +246,13 @@ def versions(
 @group.command()
 def activate(
     workflow_id: WorkflowId,
-    version: Annotated[str, typer.Argument(metavar="VERSION", help="A number, or latest.")] = "latest",
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Version number, or latest.")] = "latest",
     *,
     url: Url = URL,
     request_id: RequestId = None,
     form: Output = Form.TEXT,
 ) -> None:
-    """Make a version the active one: the one that is started from now on.
+    """Activate a version. New instances use the active version.
 
     \b
     Examples:
@@ -261,7 +268,7 @@ def activate(
 def deactivate(
     workflow_id: WorkflowId, *, url: Url = URL, request_id: RequestId = None, form: Output = Form.TEXT
 ) -> None:
-    """Leave a workflow without an active version: nothing starts it any more.
+    """Deactivate a workflow. Without an active version, triggers do not start it.
 
     \b
     Examples:
@@ -276,12 +283,12 @@ def deactivate(
 def delete(
     workflow_id: WorkflowId,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
+    yes: Yes = False,
     url: Url = URL,
     request_id: RequestId = None,
     form: Output = Form.TEXT,
 ) -> None:
-    """Delete a workflow that has nothing queued or running. Its history stays in the log.
+    """Delete a workflow that has no queued or running instances. Its history stays in the log.
 
     \b
     Examples:
@@ -296,19 +303,19 @@ def delete(
 
 # What can be done to all instances of a workflow at once, and the help of the command that does it.
 ACTIONS: Final = {
-    "stop": """Stop all instances of a workflow, queued or running.
+    "stop": """Stop all queued and running instances of a workflow.
 
     \b
     Examples:
       kapelle workflow stop etl --reason "wrong table" --yes
     """,
-    "kill": """End all instances of a workflow as failed, queued or running.
+    "kill": """Fail all queued and running instances of a workflow.
 
     \b
     Examples:
       kapelle workflow kill etl --yes
     """,
-    "unblock": """Let those after failed instances go on, where the run strategy holds them back.
+    "unblock": """Unblock a workflow: let the instances start that wait because earlier ones failed.
 
     \b
     Examples:
@@ -322,7 +329,7 @@ def _add_action(action: str, about: str) -> None:
     def act(
         workflow_id: WorkflowId,
         *,
-        yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
+        yes: Yes = False,
         reason: Reason = "",
         url: Url = URL,
         request_id: RequestId = None,

@@ -10,21 +10,28 @@ TOKEN_VARIABLE: Final = "KAPELLE_TOKEN"  # noqa: S105 - the name of a variable
 Url = Annotated[
     str,
     typer.Option(
-        "--url", metavar="URL", envvar="KAPELLE_URL", help=f"The server. Its token is taken from {TOKEN_VARIABLE}."
+        "--url",
+        metavar="URL",
+        envvar="KAPELLE_URL",
+        help=f"URL of the server. The token is read from {TOKEN_VARIABLE}.",
     ),
 ]
-WorkflowId = Annotated[str, typer.Argument(metavar="WORKFLOW", help="The id of a workflow.")]
-InstanceId = Annotated[int, typer.Argument(metavar="INSTANCE", min=1, help="The number of an instance.")]
-RunId = Annotated[int | None, typer.Option("--run", metavar="N", min=1, help="A run of it; else the latest.")]
+WorkflowId = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Workflow id.")]
+InstanceId = Annotated[int, typer.Argument(metavar="INSTANCE", min=1, help="Instance number.")]
+RunId = Annotated[int | None, typer.Option("--run", metavar="N", min=1, help="Run number. Default: the latest run.")]
 Param = Annotated[
     list[str] | None,
-    typer.Option("--param", "-p", metavar="NAME=VALUE", help="A parameter: JSON, or else a string. Again for more."),
+    typer.Option(
+        "--param", "-p", metavar="NAME=VALUE", help="Parameter. A value that is not JSON is a string. Repeatable."
+    ),
 ]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why: it stands in the history.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, recorded in the history.")]
 RequestId = Annotated[
     str | None,
-    typer.Option("--request-id", metavar="ID", help="The id of the request: the same one twice counts once."),
+    typer.Option("--request-id", metavar="ID", help="Request id. Requests with the same id take effect once."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
-Cursor = Annotated[str | None, typer.Option("--cursor", metavar="TEXT", help="Where the last page ended.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=200, help="How many at most.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+Cursor = Annotated[
+    str | None, typer.Option("--cursor", metavar="TEXT", help="Cursor that the previous page ended with.")
+]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=200, help="Maximum number of results.")]

@@ -7,11 +7,11 @@ import typer
 
 Data = Annotated[
     Path | None,
-    typer.Option("--data", metavar="DIR", file_okay=False, help="The directory of a `kapelle dev` that has stopped."),
+    typer.Option(
+        "--data", metavar="DIR", file_okay=False, help="Data directory of a `kapelle dev` that is not running."
+    ),
 ]
 File = Annotated[
-    Path | None, typer.Option("--file", metavar="FILE", dir_okay=False, help="A file of `kapelle replay export`.")
+    Path | None, typer.Option("--file", metavar="FILE", dir_okay=False, help="File written by `kapelle replay export`.")
 ]
-PassOver = Annotated[
-    bool, typer.Option("--pass-over-unknown", help="Go on without records whose schema is not known anywhere.")
-]
+PassOver = Annotated[bool, typer.Option("--pass-over-unknown", help="Skip records whose schema is unknown.")]

@@ -7,7 +7,7 @@ import typer
 
 from kapelle.cli.text.output import Form
 
-OUTPUT: Final = typer.Option("-o", "--output", help="A table for people, or JSON for programs.")
+OUTPUT: Final = typer.Option("-o", "--output", help="Output format.")
 
 
 class GraphForm(StrEnum):

@@ -19,14 +19,14 @@ CONCURRENCY: Final = 8
 
 
 class Begin(StrEnum):
-    """Where a group begins that has not read before."""
+    """Where a group starts to read when it has no offsets."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
 
 
 ProtocolOption = Annotated[
-    Protocol, typer.Option("--protocol", help="How members share partitions out; consumer is KIP-848.")
+    Protocol, typer.Option("--protocol", help="Group protocol. consumer is the protocol of KIP-848.")
 ]
 SessionTimeout = Annotated[
     int,
@@ -34,55 +34,70 @@ SessionTimeout = Annotated[
         "--session-timeout-ms",
         metavar="MS",
         min=1,
-        help="After so long without a sign of life a process loses its partitions (classic; else it is the broker's).",
+        help="A process that sends no heartbeat for this long loses its partitions. For the classic protocol only.",
     ),
 ]
 TransactionTimeout = Annotated[
     int,
-    typer.Option("--transaction-timeout-ms", metavar="MS", min=1, help="When the broker gives a transaction up."),
+    typer.Option(
+        "--transaction-timeout-ms",
+        metavar="MS",
+        min=1,
+        help="The broker aborts a transaction that is open for this long.",
+    ),
 ]
 OnBugOption = Annotated[
-    OnBug, typer.Option("--on-bug", help="When a processor's own code raises: stop, or put the record aside.")
+    OnBug,
+    typer.Option("--on-bug", help="What to do when the code of a processor raises: stop, or write a dead letter."),
 ]
 SetAside = Annotated[
     list[str] | None,
     typer.Option(
         "--set-aside",
         metavar="TOPIC-PARTITION@OFFSET",
-        help="Make a dead letter of this record, whatever it says. Again for more.",
+        help="Write a dead letter for this record instead of processing it. Repeatable.",
     ),
 ]
-BeginOption = Annotated[Begin, typer.Option("--from", help="Where to begin, the first time.")]
+BeginOption = Annotated[Begin, typer.Option("--from", help="Where a new group starts to read.")]
 RegistryUrl = Annotated[
     str | None,
     typer.Option(
         "--registry",
         metavar="URL",
         envvar="KAPELLE_REGISTRY",
-        help="The schema registry. User and password are taken from KAPELLE_REGISTRY_AUTH.",
+        help="URL of the schema registry. Credentials are read from KAPELLE_REGISTRY_AUTH.",
     ),
 ]
 Concurrency = Annotated[
-    int, typer.Option("--concurrency", metavar="N", min=1, max=10_000, help="How many steps run at a time.")
+    int,
+    typer.Option(
+        "--concurrency", metavar="N", min=1, max=10_000, help="Maximum number of steps that run at the same time."
+    ),
 ]
 HttpAllow = Annotated[
     list[str] | None,
     typer.Option(
-        "--http-allow", metavar="HOST", help="Serve Http steps too, to this host; *.NAME for all below. Again for more."
+        "--http-allow",
+        metavar="HOST",
+        help="Also run Http steps that call this host. *.NAME allows subdomains. Repeatable.",
     ),
 ]
 Host = Annotated[
-    str, typer.Option("--host", metavar="ADDRESS", help="Where to listen; other than loopback needs tokens.")
+    str,
+    typer.Option(
+        "--host", metavar="ADDRESS", help="Address to listen on. An address other than loopback requires tokens."
+    ),
 ]
 Port = Annotated[
-    int, typer.Option("--port", metavar="PORT", min=0, max=65_535, help="Where to listen; 0 takes any free port.")
+    int, typer.Option("--port", metavar="PORT", min=0, max=65_535, help="Port to listen on. 0 selects a free port.")
 ]
 TokensFile = Annotated[
     Path | None,
     typer.Option(
         "--tokens",
         metavar="FILE",
-        help="Who may ask: lines of a role (viewer, operator, admin) and a token. Or KAPELLE_TOKENS=role:token,…",
+        help="File of access tokens. Each line has a role (viewer, operator, admin) and a token. Or set "
+        "KAPELLE_TOKENS=role:token,…",
     ),
 ]
 HooksFile = Annotated[
@@ -92,8 +107,8 @@ HooksFile = Annotated[
         metavar="FILE",
         exists=True,
         dir_okay=False,
-        help="How webhooks and Amazon SNS become signals; read anew when it changes. Secrets there, or in "
-        "KAPELLE_HOOK_SECRETS=name:secret,…",
+        help="File that maps webhooks and Amazon SNS messages to signals. It is reloaded when it changes. Secrets are "
+        "in this file, or in KAPELLE_HOOK_SECRETS=name:secret,…",
     ),
 ]
 MetricsPort = Annotated[
@@ -103,12 +118,12 @@ MetricsPort = Annotated[
         metavar="PORT",
         min=0,
         max=65_535,
-        help="Serve /metrics, /health and /ready on 127.0.0.1; 0 takes any free port.",
+        help="Serve /metrics, /health and /ready on 127.0.0.1; 0 selects a free port.",
     ),
 ]
 MetricsFile = Annotated[
     Path | None,
-    typer.Option("--metrics", metavar="FILE", dir_okay=False, help="Write metrics to a file every five seconds."),
+    typer.Option("--metrics", metavar="FILE", dir_okay=False, help="Write metrics to this file every five seconds."),
 ]
-LogFormatOption = Annotated[LogFormat, typer.Option("--log-format", help="How log lines look.")]
-LogLevelOption = Annotated[LogLevel, typer.Option("--log-level", help="The least grave lines to show.")]
+LogFormatOption = Annotated[LogFormat, typer.Option("--log-format", help="Format of log lines.")]
+LogLevelOption = Annotated[LogLevel, typer.Option("--log-level", help="Minimum log level.")]

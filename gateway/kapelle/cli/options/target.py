@@ -32,7 +32,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             "--bootstrap-servers",
             metavar="HOST:PORT,…",
             envvar="KAPELLE_BOOTSTRAP_SERVERS",
-            help="Where Kafka is, unless the file of --config says it.",
+            help="Kafka brokers. Not needed if the --config file has bootstrap.servers.",
         ),
     ] = None
     app: Annotated[
@@ -41,12 +41,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             "--app",
             metavar="MODULE:ATTRIBUTE",
             envvar="KAPELLE_APP",
-            help="The topology: a Topology, or a function that gives one. The current folder is searched too.",
+            help="The topology: a Topology, or a function that returns one. The current directory is searched too.",
         ),
     ] = DEFAULT_APP
-    prefix: Annotated[
-        str | None, typer.Option("--prefix", metavar="NAME", help="What the names of topics and groups begin with.")
-    ] = None
+    prefix: Annotated[str | None, typer.Option("--prefix", metavar="NAME", help="Prefix of topic and group names.")] = (
+        None
+    )
     partitions: Annotated[
         int | None,
         typer.Option(
@@ -54,7 +54,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             metavar="N",
             min=1,
             max=PARTITIONS_MAX,
-            help="Partitions of each stream that does not say otherwise.",
+            help="Partitions of each stream that does not set its own number.",
         ),
     ] = None
     config: Annotated[
@@ -65,7 +65,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             exists=True,
             dir_okay=False,
             readable=True,
-            help="Settings for librdkafka, a line name=value for each: the place for secrets.",
+            help="File of librdkafka settings, one name=value per line. Put secrets here.",
         ),
     ] = None
     extra: Annotated[
@@ -73,13 +73,15 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         typer.Option(
             "-X",
             metavar="NAME=VALUE",
-            help="A setting for librdkafka, over that of --config; begin it with producer., consumer. or admin. "
-            "for one kind of client. Again for more.",
+            help="librdkafka setting. Overrides --config. The prefixes producer., consumer. and admin. limit it to one "
+            "kind of client. Repeatable.",
         ),
     ] = None
     timeout_s: Annotated[
         float,
-        typer.Option("--timeout", metavar="SECONDS", min=0.1, max=600, help="How long the broker may take to answer."),
+        typer.Option(
+            "--timeout", metavar="SECONDS", min=0.1, max=600, help="How long to wait for an answer of the broker."
+        ),
     ] = TIMEOUT_S
 
     def topology(self) -> Topology:

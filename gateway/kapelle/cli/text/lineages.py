@@ -41,10 +41,10 @@ def show(lineage: "Lineage") -> None:
     ]
     tables.show(("from", "what", "to", "status"), rows)
     if not rows:
-        output.say("nothing is known to have come of it, or to have led to it")
+        output.say("no lineage is known for this signal")
     if lineage.is_cut:
         cut = ", ".join(label(node) for node in lineage.nodes if node.is_cut)
-        output.say(f"there is more beyond {cut}: give a greater --depth, or begin there")
+        output.say(f"more exists beyond {cut}: use a greater --depth, or start there")
 
 
 def as_dot(lineage: "Lineage") -> str:

@@ -1,4 +1,4 @@
-"""Where words go: data to stdout, as it is; everything said about it to stderr."""
+"""Output of commands: results to stdout, messages to stderr."""
 
 import shlex
 import sys

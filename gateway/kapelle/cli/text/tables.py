@@ -52,7 +52,7 @@ def show_page(page: "Page[T]", form: Form, heads: Sequence[str], row: Callable[[
     def written(page: "Page[T]") -> None:
         show(heads, [row(one) for one in page.elements])
         if page.page_info.has_next_page:
-            output.say(f"there are more: --cursor {page.page_info.end_cursor}")
+            output.say(f"more results: --cursor {page.page_info.end_cursor}")
 
     output.show(page, form, written)
 
