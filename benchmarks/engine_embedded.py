@@ -23,8 +23,8 @@ from benchmarks.engine_worker import answer
 from benchmarks.figures import report
 from benchmarks.harness import Refused
 from benchmarks.programs import ROOT
-from kapelle.processors.routes import RUN_COMMANDS, RUN_EVENTS, TASKS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.processors.streams import Stream
+from kapelle.processors.wiring import RUN_COMMANDS, RUN_EVENTS, TASKS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import Codec, Contract
 from kapelle.schemas import contracts as c
 from kapelle.topology.embedded import EmbeddedRuntime

@@ -14,8 +14,8 @@ from benchmarks.engine_worker import answer
 from benchmarks.harness import Bench, Place, Refused, watcher
 from benchmarks.programs import CLOCK_TICKS_PER_S, Program
 from benchmarks.routes import Route
-from kapelle.processors.routes import RUN_COMMANDS, RUN_EVENTS, TASKS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.processors.streams import Stream
+from kapelle.processors.wiring import RUN_COMMANDS, RUN_EVENTS, TASKS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import Codec, Contract
 from kapelle.schemas import contracts as c
 from kapelle.topology.kafka.config import KafkaSettings

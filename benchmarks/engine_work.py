@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from kapelle.processors.routes import run_key
+from kapelle.processors.wiring import run_key
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, StepStatus
 from kapelle.topology.build import partition_of

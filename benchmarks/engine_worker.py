@@ -13,7 +13,7 @@ from typing import Final
 from confluent_kafka import Consumer, Producer
 
 from benchmarks.engine_work import WORK
-from kapelle.processors.routes import RUN_COMMANDS, TASKS, run_key
+from kapelle.processors.wiring import RUN_COMMANDS, TASKS, run_key
 from kapelle.schemas import Codec
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Report

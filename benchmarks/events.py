@@ -37,7 +37,7 @@ from benchmarks.throughput import Load, Standby
 from benchmarks.workload import BEGAN_AT_MS, PARTITIONS, Given
 from kapelle.processors.publisher import PUBLISHERS
 from kapelle.processors.publisher.streams import INSTANCE_CHANGES
-from kapelle.processors.routes import WORKFLOW_EVENTS
+from kapelle.processors.wiring import WORKFLOW_EVENTS
 from kapelle.schemas import Codec
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus

@@ -18,13 +18,13 @@ from benchmarks.signals_work import Sizes
 from kapelle.processors.effects import Emit
 from kapelle.processors.messages import Message
 from kapelle.processors.processor import Processor
-from kapelle.processors.routes import trigger_key
 from kapelle.processors.signals import signals
 from kapelle.processors.signals.matching import Condition, Operator, conditions_json
 from kapelle.processors.signals.tables import SeenRow
 from kapelle.processors.signals.windows import kept
 from kapelle.processors.triggers import triggers
 from kapelle.processors.triggers.definition import Trigger, Wanted
+from kapelle.processors.wiring import trigger_key
 from kapelle.schemas import Contract
 from kapelle.schemas import contracts as c
 from kapelle.topology.tables import Batch, Memory, RocksStore, ShardMeta, ShardState

@@ -14,10 +14,10 @@ from benchmarks.engine_work import PARTITIONS, Command
 from benchmarks.harness import Bench, Refused, watcher
 from kapelle.processors.intake import intake
 from kapelle.processors.publisher.streams import SIGNAL_VERDICTS
-from kapelle.processors.routes import SIGNAL_EVENTS, SIGNALS
 from kapelle.processors.runs import runs
 from kapelle.processors.signals import signals
 from kapelle.processors.triggers import triggers
+from kapelle.processors.wiring import SIGNAL_EVENTS, SIGNALS
 from kapelle.processors.workflows import workflows
 from kapelle.schemas import Contract
 from kapelle.schemas import contracts as c

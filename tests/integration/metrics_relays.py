@@ -16,8 +16,8 @@ from kapelle.cli.whole import cli
 from kapelle.lineage.errors import NotEmitted
 from kapelle.lineage.events import Telling
 from kapelle.lineage.relay import LineageRelay
-from kapelle.processors.routes import RUN_EVENTS, WORKFLOW_EVENTS
 from kapelle.processors.streams import Stream
+from kapelle.processors.wiring import RUN_EVENTS, WORKFLOW_EVENTS
 from kapelle.schemas import Codec
 from kapelle.schemas.contract import Contract
 from kapelle.sinks import Log, Sinks, read_sinks

@@ -18,8 +18,8 @@ from kapelle.cli.metrics import WORKER
 from kapelle.cli.reporting import Reporter
 from kapelle.processors.effects import Effect
 from kapelle.processors.messages import Message
-from kapelle.processors.routes import RUN_EVENTS
 from kapelle.processors.signals.windows import WINDOW_MS
+from kapelle.processors.wiring import RUN_EVENTS
 from kapelle.relay.metrics import OPENLINEAGE, OUTBOX, SINKS, SOURCES, TRACES
 from kapelle.schemas.contracts import Report, ReportRefused, Task
 from kapelle.testing.faults_inputs import delete_below

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kapelle.cli.whole import cli
-from kapelle.processors.routes import RUN_EVENTS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import RUN_EVENTS, WORKFLOW_EVENTS
 from kapelle.schemas import Codec
 from kapelle.topology.page import topology
 from tests.integration.metrics_relays import written

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from kapelle.processors.routes import TASKS
 from kapelle.processors.streams import Stream
+from kapelle.processors.wiring import TASKS
 from kapelle.relay.history import HistoryReader
 from kapelle.schemas import Catalog, Contract, wire
 from kapelle.schemas.contracts import Criticality, Task

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kapelle.processors.routes import WORKFLOW_COMMANDS
+from kapelle.processors.wiring import WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.topology.errors import CycleAborted
 from kapelle.topology.journal import Position

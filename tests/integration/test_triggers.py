@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kapelle.processors.routes import SIGNALS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import SIGNALS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.topology.journal import KafkaJournal
 from kapelle.topology.page import topology

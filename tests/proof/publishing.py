@@ -17,8 +17,8 @@ from kapelle.processors.publisher.streams import (
     WORKFLOW_CHANGES,
     WORKFLOW_STATE,
 )
-from kapelle.processors.routes import RUN_EVENTS, SIGNAL_EVENTS, TRIGGER_EVENTS, WORKFLOW_EVENTS
 from kapelle.processors.streams import Stream
+from kapelle.processors.wiring import RUN_EVENTS, SIGNAL_EVENTS, TRIGGER_EVENTS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, Verdict, WorkflowChangeType
 from tests.proof.checks import Seen

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kapelle.processors.routes import SIGNAL_INTERNAL, SIGNALS, WORKFLOW_COMMANDS
+from kapelle.processors.wiring import SIGNAL_INTERNAL, SIGNALS, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, RestartPolicy
 from kapelle.testing.engine import AUTHOR

@@ -18,7 +18,7 @@ import msgspec
 
 from kapelle.api.context import Context
 from kapelle.api.looking import SharedLooks
-from kapelle.processors.routes import RUN_COMMANDS, run_key
+from kapelle.processors.wiring import RUN_COMMANDS, run_key
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Report, StepStatus
 from kapelle.views.projection.news import CANCELLATIONS, run_news, task_news

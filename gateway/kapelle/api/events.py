@@ -16,7 +16,7 @@ from anyio import CancelScope, CapacityLimiter
 
 from kapelle.api.context import Context
 from kapelle.api.problems import BadRequest, Unavailable
-from kapelle.processors.routes import RUN_EVENTS, SIGNAL_EVENTS, TRIGGER_EVENTS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import RUN_EVENTS, SIGNAL_EVENTS, TRIGGER_EVENTS, WORKFLOW_EVENTS
 from kapelle.topology.journal import Entry, Journal, JournalError, Point
 from kapelle.views.queries.histories import Place
 

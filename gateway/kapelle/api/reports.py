@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from kapelle.api.context import Context
-from kapelle.processors.routes import RUN_COMMANDS, run_key
 from kapelle.processors.runs.answers import answer_of
 from kapelle.processors.runs.states import FAILED, GIVEN_OUT
+from kapelle.processors.wiring import RUN_COMMANDS, run_key
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Report, StepStatus
 from kapelle.views.projection.news import run_news

@@ -24,7 +24,7 @@ from typing import Final
 
 import msgspec
 
-from kapelle.processors.routes import (
+from kapelle.processors.wiring import (
     CANCELLATIONS,
     RUN_COMMANDS,
     RUN_EVENTS,

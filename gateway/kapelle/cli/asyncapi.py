@@ -13,8 +13,8 @@ import yaml
 
 from kapelle.processors.messages import Foreign
 from kapelle.processors.publisher.streams import KEYS
-from kapelle.processors.routes import SIGNALS
 from kapelle.processors.streams import Keep, Stream
+from kapelle.processors.wiring import SIGNALS
 from kapelle.registry.contracts import public_streams
 from kapelle.topology.build import Topology
 

@@ -78,7 +78,7 @@ def _queue(topology: "Topology", names: Sequence[str]) -> "list[Subject]":
 def _instance(topology: "Topology", names: Sequence[str]) -> "list[Subject]":
     import msgspec  # noqa: PLC0415
 
-    from kapelle.processors.routes import run_key  # noqa: PLC0415 - slow to import
+    from kapelle.processors.wiring import run_key  # noqa: PLC0415 - slow to import
 
     workflow_id, number = names
     if not number.isdecimal():
@@ -91,7 +91,7 @@ def _instance(topology: "Topology", names: Sequence[str]) -> "list[Subject]":
 
 
 def _trigger(topology: "Topology", names: Sequence[str]) -> "list[Subject]":
-    from kapelle.processors.routes import trigger_key  # noqa: PLC0415 - slow to import
+    from kapelle.processors.wiring import trigger_key  # noqa: PLC0415 - slow to import
 
     return [_keyed(topology, "triggers", trigger_key(*names))]
 

@@ -32,8 +32,8 @@ from openlineage.client.facet_v2 import (
 )
 
 from kapelle.processors.initiators import initiator_of
-from kapelle.processors.routes import ids_of
 from kapelle.processors.runs.states import COMPLETE, FAILED
+from kapelle.processors.wiring import ids_of
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, StepStatus
 from kapelle.topology.journal import Entry

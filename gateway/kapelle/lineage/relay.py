@@ -14,7 +14,7 @@ from openlineage.client.event_v2 import RunEvent
 from kapelle.lineage.emitting import Emitter
 from kapelle.lineage.errors import NotEmitted
 from kapelle.lineage.events import Telling
-from kapelle.processors.routes import RUN_EVENTS, SIGNAL_EVENTS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import RUN_EVENTS, SIGNAL_EVENTS, WORKFLOW_EVENTS
 from kapelle.relay.history import HistoryReader
 from kapelle.relay.metrics import OPENLINEAGE, Tally, Waits
 from kapelle.relay.passing import told

@@ -19,7 +19,7 @@ from psycopg.rows import class_row
 
 from kapelle.processors.intake.forms import NotASignal, read
 from kapelle.processors.messages import Foreign
-from kapelle.processors.routes import SIGNALS
+from kapelle.processors.wiring import SIGNALS
 from kapelle.relay.metrics import OUTBOX, Tally, Waits
 from kapelle.relay.patience import Patience
 from kapelle.relay.publishing import Publisher, Sent, failure, sent

@@ -14,8 +14,8 @@ import msgspec
 from confluent_kafka import Message
 
 from kapelle.processors.intake.forms import NotASignal
-from kapelle.processors.routes import SIGNALS
 from kapelle.processors.streams import Stream
+from kapelle.processors.wiring import SIGNALS
 from kapelle.relay.group import GroupReader
 from kapelle.relay.letters import letter_about
 from kapelle.relay.metrics import SOURCES, Tally, Waits

@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from kapelle.processors.routes import RUN_EVENTS, SIGNAL_EVENTS, TRIGGER_EVENTS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import RUN_EVENTS, SIGNAL_EVENTS, TRIGGER_EVENTS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.tracing.ids import Ids
 from kapelle.tracing.memory import Begun

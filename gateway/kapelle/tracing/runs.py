@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from kapelle.processors.routes import ids_of
 from kapelle.processors.runs.states import COMPLETE, FAILED, TERMINAL
+from kapelle.processors.wiring import ids_of
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, StepStatus
 from kapelle.tracing.ids import Ids

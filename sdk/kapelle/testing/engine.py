@@ -18,7 +18,10 @@ from itertools import count
 from typing import Any, Final
 
 from kapelle.processors.intake.forms import NotASignal, checked
-from kapelle.processors.routes import (
+from kapelle.processors.runs.tables import RunRow, StepRow
+from kapelle.processors.runs.timeline import Entry, timeline
+from kapelle.processors.streams import Stream
+from kapelle.processors.wiring import (
     CANCELLATIONS,
     RUN_COMMANDS,
     RUN_EVENTS,
@@ -29,9 +32,6 @@ from kapelle.processors.routes import (
     WORKFLOW_EVENTS,
     run_key,
 )
-from kapelle.processors.runs.tables import RunRow, StepRow
-from kapelle.processors.runs.timeline import Entry, timeline
-from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, Report, RestartPolicy, StepStatus

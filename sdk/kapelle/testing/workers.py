@@ -13,8 +13,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from kapelle.processors.routes import CANCELLATIONS, RUN_COMMANDS, RUN_EVENTS, TASKS, run_key
 from kapelle.processors.streams import Stream
+from kapelle.processors.wiring import CANCELLATIONS, RUN_COMMANDS, RUN_EVENTS, TASKS, run_key
 from kapelle.schemas import Codec, Contract
 from kapelle.schemas.contracts import CancelTask, Report, ReportRefused, ReportTask, StepStatus, Task
 from kapelle.worker import Answer, Context, Word, Worker

@@ -1,6 +1,6 @@
 """A record with a key that cannot be read ends neither the processors nor the API, on either kind of log."""
 
-from kapelle.processors.routes import RUN_COMMANDS, RUN_EVENTS
+from kapelle.processors.wiring import RUN_COMMANDS, RUN_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Report, RestartPolicy
 from kapelle.topology.journal import Mode

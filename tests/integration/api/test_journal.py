@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from kapelle.processors.routes import WORKFLOW_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import RecordTooLarge
 from kapelle.schemas.contracts import DeactivateWorkflow, PushVersion
 from kapelle.topology.build import Topology, partition_of

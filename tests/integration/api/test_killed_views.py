@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kapelle.processors.routes import RUN_COMMANDS, TASKS, WORKFLOW_COMMANDS, run_key
+from kapelle.processors.wiring import RUN_COMMANDS, TASKS, WORKFLOW_COMMANDS, run_key
 from kapelle.schemas import Codec
 from kapelle.schemas import contracts as c
 from kapelle.topology.embedded import EmbeddedRuntime

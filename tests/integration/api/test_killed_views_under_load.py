@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kapelle.processors.routes import RUN_COMMANDS, TASKS, WORKFLOW_COMMANDS, run_key
+from kapelle.processors.wiring import RUN_COMMANDS, TASKS, WORKFLOW_COMMANDS, run_key
 from kapelle.schemas import contracts as c
 from kapelle.topology.journal import Entry, KafkaJournal
 from kapelle.topology.kafka.config import KafkaSettings

@@ -13,7 +13,7 @@ from typing import Any, Self
 import msgspec
 from confluent_kafka import Producer
 
-from kapelle.processors.routes import SIGNAL_EVENTS
+from kapelle.processors.wiring import SIGNAL_EVENTS
 from kapelle.schemas.contracts import SignalAccepted, SignalDuplicated
 from kapelle.topology.journal import Journal, KafkaJournal
 from kapelle.topology.page import topology

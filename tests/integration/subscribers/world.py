@@ -14,7 +14,7 @@ import msgspec
 from confluent_kafka import Producer
 
 from kapelle.processors.publisher.streams import INSTANCE_CHANGES
-from kapelle.processors.routes import WORKFLOW_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import Catalog, Codec
 from kapelle.schemas import contracts as c
 from kapelle.topology.journal import Journal, KafkaJournal

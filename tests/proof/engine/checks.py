@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kapelle.processors.routes import WORKFLOW_EVENTS
+from kapelle.processors.wiring import WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, StepStatus
 from tests.proof.checks import Seen

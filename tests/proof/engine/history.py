@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from kapelle.processors.routes import RUN_EVENTS, TASKS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import RUN_EVENTS, TASKS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from tests.proof.checks import Seen
 

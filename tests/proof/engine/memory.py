@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
 
-from kapelle.processors.routes import RUN_COMMANDS, TASKS, WORKFLOW_EVENTS, run_key
+from kapelle.processors.wiring import RUN_COMMANDS, TASKS, WORKFLOW_EVENTS, run_key
 from kapelle.schemas import Codec
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus

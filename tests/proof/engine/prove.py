@@ -25,7 +25,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from kapelle.processors.routes import TASKS
+from kapelle.processors.wiring import TASKS
 from kapelle.topology.build import DEAD_LETTERS
 from kapelle.topology.kafka.config import KafkaSettings, Protocol
 from kapelle.topology.kafka.topics import Topics

@@ -1,6 +1,6 @@
 """Letting strictly sequential workflows go on past what has failed on purpose."""
 
-from kapelle.processors.routes import WORKFLOW_COMMANDS
+from kapelle.processors.wiring import WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from tests.proof.engine.workload import AUTHOR
 from tests.proof.workload import Published

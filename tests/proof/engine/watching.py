@@ -5,7 +5,7 @@ from typing import Final
 from confluent_kafka import Consumer, TopicPartition
 
 from kapelle.processors.definitions import Rule
-from kapelle.processors.routes import WORKFLOW_EVENTS
+from kapelle.processors.wiring import WORKFLOW_EVENTS
 from kapelle.schemas import Codec
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus

@@ -18,7 +18,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, Producer
 
-from kapelle.processors.routes import RUN_COMMANDS, TASKS, run_key
+from kapelle.processors.wiring import RUN_COMMANDS, TASKS, run_key
 from kapelle.schemas import Codec
 from kapelle.schemas import contracts as c
 from kapelle.topology.build import partition_of

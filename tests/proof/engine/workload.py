@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from kapelle.processors.definitions import Rule
-from kapelle.processors.routes import WORKFLOW_COMMANDS
+from kapelle.processors.wiring import WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from tests.proof.workload import Published
 

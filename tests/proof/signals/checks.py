@@ -4,8 +4,8 @@ import json
 from collections import Counter, defaultdict
 from typing import Any, TypeVar
 
-from kapelle.processors.routes import RUN_EVENTS, SIGNAL_EVENTS, WORKFLOW_EVENTS
 from kapelle.processors.streams import Stream
+from kapelle.processors.wiring import RUN_EVENTS, SIGNAL_EVENTS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus
 from tests.proof.checks import Seen

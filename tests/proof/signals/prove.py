@@ -18,7 +18,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from kapelle.processors.routes import RUN_EVENTS, SIGNAL_EVENTS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import RUN_EVENTS, SIGNAL_EVENTS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.topology.build import Topology
 from kapelle.topology.kafka.config import Protocol

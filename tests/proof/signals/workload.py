@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kapelle.processors.routes import SIGNALS, WORKFLOW_COMMANDS
+from kapelle.processors.wiring import SIGNALS, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from tests.proof.workload import Published
 from tests.property.signals.model import Model, Rule, Signal, Wants

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from kapelle.lineage.events import Telling
-from kapelle.processors.routes import CANCELLATIONS, TASKS
+from kapelle.processors.wiring import CANCELLATIONS, TASKS
 from kapelle.relay.passing import told
 from kapelle.topology.journal import EmbeddedJournal, Entry
 from kapelle.topology.replay.errors import ApplyFailedAgain

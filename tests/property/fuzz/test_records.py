@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from kapelle.processors.routes import CANCELLATIONS, TASKS, WORKFLOW_EVENTS
 from kapelle.processors.streams import Stream
+from kapelle.processors.wiring import CANCELLATIONS, TASKS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from tests.property.fuzz import readers, records
 from tests.property.fuzz.world import World

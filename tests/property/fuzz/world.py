@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
-from kapelle.processors.routes import RUN_COMMANDS, TASKS
 from kapelle.processors.streams import Keep, Stream
+from kapelle.processors.wiring import RUN_COMMANDS, TASKS
 from kapelle.schemas import Codec, SchemaError
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import DeadLetter, Report, Stage

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapelle.processors.publisher.streams import INSTANCE_CHANGES, INSTANCE_STATE, STEP_CHANGES, STEP_STATE, step_key
-from kapelle.processors.routes import RUN_EVENTS, WORKFLOW_EVENTS, run_key
 from kapelle.processors.streams import Stream
+from kapelle.processors.wiring import RUN_EVENTS, WORKFLOW_EVENTS, run_key
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, Report, RestartPolicy
 from kapelle.testing.engine import Engine, RunHandle

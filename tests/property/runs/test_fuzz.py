@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kapelle.processors.routes import RUN_COMMANDS
+from kapelle.processors.wiring import RUN_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, Report, RestartPolicy
 from kapelle.testing.engine import Engine, Refused

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kapelle.processors.routes import RUN_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, Report, RestartPolicy
 from kapelle.testing.engine import Engine, RunHandle

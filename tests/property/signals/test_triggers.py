@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapelle.processors.routes import SIGNAL_EVENTS, SIGNAL_INTERNAL, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import SIGNAL_EVENTS, SIGNAL_INTERNAL, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.testing.engine import AUTHOR, Engine
 from tests.property.signals.model import Model, Rule, Signal, Wants

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from kapelle.api import ApiSettings, Role, Tokens
 from kapelle.cli.whole import cli
-from kapelle.processors.routes import SIGNALS
+from kapelle.processors.wiring import SIGNALS
 from kapelle.topology.journal import EmbeddedJournal
 from tests.integration.api.places import Place, embedded_place, until
 

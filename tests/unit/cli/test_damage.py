@@ -12,7 +12,7 @@ from kapelle.cli.errors import DataDamaged, ExitCode
 from kapelle.cli.failures import exit_code, paragraph
 from kapelle.cli.salvaging import damage_told, record
 from kapelle.cli.whole import cli
-from kapelle.processors.routes import WORKFLOW_COMMANDS
+from kapelle.processors.wiring import WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.topology.embedded import DirectoryTaken, EmbeddedRuntime, LogDamaged, LogReplaced
 from kapelle.topology.embedded.letters import EmbeddedLetters

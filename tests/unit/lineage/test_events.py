@@ -7,7 +7,7 @@ from openlineage.client.event_v2 import RunEvent, RunState
 from openlineage.client.serde import Serde
 
 from kapelle.lineage.events import PRODUCER, Telling
-from kapelle.processors.routes import RUN_EVENTS, SIGNAL_EVENTS, SIGNALS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import RUN_EVENTS, SIGNAL_EVENTS, SIGNALS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.testing import Engine
 from kapelle.topology.journal import Entry

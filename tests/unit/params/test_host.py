@@ -9,8 +9,8 @@ import pytest
 from kapelle.processors.definitions import DefinitionRefused, parse_push
 from kapelle.processors.params.host import FIELDS, InstanceFacts, ParamsHost
 from kapelle.processors.params.stored import typed
-from kapelle.processors.routes import RUN_COMMANDS, SIGNAL_EVENTS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.processors.sel import ExtensionFailed
+from kapelle.processors.wiring import RUN_COMMANDS, SIGNAL_EVENTS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import RestartPolicy
 from kapelle.testing.engine import Engine, RunHandle

@@ -14,7 +14,7 @@ from kapelle.processors.publisher.streams import (
     WORKFLOW_CHANGES,
     WORKFLOW_STATE,
 )
-from kapelle.processors.routes import RUN_EVENTS, SIGNAL_INTERNAL, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import RUN_EVENTS, SIGNAL_INTERNAL, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import (
     Action,
@@ -295,7 +295,7 @@ def test_public_records_are_whole_cloud_events() -> None:
     assert headers["ce_specversion"] == b"1.0"
     assert headers["ce_type"] == b"InstanceStatusChange"
     assert headers["ce_source"] == b"/test/publisher.instances"
-    assert headers["ce_id"] == b"publisher.instances/test.workflows.events-0-3#1"
+    assert headers["ce_id"] == b"publisher.instances/test.workflows.events-0-4#1"
 
 
 def test_every_public_stream_has_one_type_of_record() -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from kapelle.cli.whole import cli
 from kapelle.processors.publisher.streams import INSTANCE_CHANGES
-from kapelle.processors.routes import WORKFLOW_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.registry import PublicSchemas, RegistryClient, RegistryServer
 from kapelle.schemas import Codec
 from kapelle.schemas import contracts as c

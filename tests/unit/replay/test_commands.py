@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kapelle.cli.whole import cli
-from kapelle.processors.routes import SIGNAL_INTERNAL, WORKFLOW_COMMANDS
+from kapelle.processors.wiring import SIGNAL_INTERNAL, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.testing.clock import VirtualClock
 from kapelle.testing.definitions import definition_text

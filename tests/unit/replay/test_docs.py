@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kapelle.cli.whole import cli
-from kapelle.processors.routes import SIGNAL_INTERNAL, WORKFLOW_COMMANDS
+from kapelle.processors.wiring import SIGNAL_INTERNAL, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.testing.definitions import definition_text
 from kapelle.topology.embedded import EmbeddedRuntime

@@ -10,7 +10,7 @@ import pytest
 from kapelle.processors.effects import Effect, Emit
 from kapelle.processors.messages import Message
 from kapelle.processors.processor import Processor
-from kapelle.processors.routes import WORKFLOW_COMMANDS
+from kapelle.processors.wiring import WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.testing.engine import AUTHOR
 from kapelle.testing.replay import DecidedOtherwise, FoldedOtherwise, NotAllRecorded, Recording, assert_replays

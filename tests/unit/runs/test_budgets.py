@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kapelle.processors.routes import RUN_COMMANDS, WORKFLOW_COMMANDS
+from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.testing.engine import AUTHOR, Engine, Refused
 from tests.unit.params.test_budgets import LONG, exploding

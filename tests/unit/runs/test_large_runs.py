@@ -2,8 +2,8 @@
 
 import pytest
 
-from kapelle.processors.routes import RUN_COMMANDS, RUN_INTERNAL, WORKFLOW_COMMANDS
 from kapelle.processors.runs import context, flow
+from kapelle.processors.wiring import RUN_COMMANDS, RUN_INTERNAL, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action
 from kapelle.testing.engine import Engine

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kapelle.processors.routes import RUN_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, CommandStatus, Refusal
 from kapelle.testing.engine import RunHandle

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kapelle.processors.routes import RUN_COMMANDS
+from kapelle.processors.wiring import RUN_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, Refusal, RestartPolicy
 from kapelle.testing.engine import RunHandle

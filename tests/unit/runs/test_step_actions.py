@@ -7,9 +7,9 @@ import pytest
 from kapelle.processors.draft import Draft
 from kapelle.processors.effects import Emit
 from kapelle.processors.messages import Message
-from kapelle.processors.routes import RUN_COMMANDS
 from kapelle.processors.runs import runs
 from kapelle.processors.runs.states import STEP_ACTIONS
+from kapelle.processors.wiring import RUN_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, Refusal, StepStatus
 from tests.unit.runs.flows import (

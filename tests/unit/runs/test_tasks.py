@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kapelle.processors.routes import RUN_COMMANDS, RUN_EVENTS
+from kapelle.processors.wiring import RUN_COMMANDS, RUN_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, Criticality, Report
 from kapelle.testing.engine import RunHandle

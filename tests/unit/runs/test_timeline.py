@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from kapelle.processors.routes import WORKFLOW_EVENTS
 from kapelle.processors.runs.timeline import NEWEST, Entry, EntryType, Subject, timeline
+from kapelle.processors.wiring import WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, Report
 from kapelle.testing.engine import RunHandle

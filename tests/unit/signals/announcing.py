@@ -8,7 +8,7 @@ assert starts(engine) == [{"orders": 1}]
 import json
 from typing import Any, TypeVar
 
-from kapelle.processors.routes import (
+from kapelle.processors.wiring import (
     RUN_EVENTS,
     SIGNAL_EVENTS,
     SIGNAL_INTERNAL,

@@ -4,9 +4,9 @@ import pytest
 
 from kapelle.processors.effects import SetAside
 from kapelle.processors.messages import Message
-from kapelle.processors.routes import SIGNAL_INTERNAL
 from kapelle.processors.signals import signals
 from kapelle.processors.signals.windows import BUCKET_MS, RANGES_MAX, WINDOW_MS
+from kapelle.processors.wiring import SIGNAL_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.topology.embedded import EmbeddedRuntime
 from tests.unit.signals.announcing import armed, say, starts, told, trigger

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kapelle.processors.params.stored import typed
-from kapelle.processors.routes import RUN_INTERNAL
 from kapelle.processors.signals import finding
+from kapelle.processors.wiring import RUN_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, Report, RestartPolicy, StepStatus
 from kapelle.testing.engine import Engine, RunHandle

@@ -8,8 +8,8 @@ import pytest
 from kapelle.processors.effects import Send, SetAside
 from kapelle.processors.intake.processor import Intake, intake
 from kapelle.processors.messages import Foreign, Message
-from kapelle.processors.routes import SIGNAL_INTERNAL
 from kapelle.processors.runs.signalling import signal_id
+from kapelle.processors.wiring import SIGNAL_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.topology.tables import MemoryStore, ShardState
 

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 from kapelle.processors.effects import Emit, Send
 from kapelle.processors.fitness import checks_of
 from kapelle.processors.messages import Message
-from kapelle.processors.routes import SIGNAL_INTERNAL
 from kapelle.processors.signals import signals
 from kapelle.processors.signals.matching import Condition, Operator, conditions_json
 from kapelle.processors.signals.tables import Signals
+from kapelle.processors.wiring import SIGNAL_INTERNAL
 from kapelle.schemas import Contract
 from kapelle.schemas import contracts as c
 from kapelle.topology.tables import MemoryStore, ShardState

@@ -15,7 +15,7 @@ import pytest
 from kapelle.api import ApiSettings, Role, Tokens
 from kapelle.cli.errors import BadFile
 from kapelle.cli.serving import api_settings, reloading
-from kapelle.processors.routes import SIGNAL_EVENTS
+from kapelle.processors.wiring import SIGNAL_EVENTS
 from kapelle.schemas.contracts import SignalAccepted, SignalDuplicated
 from kapelle.sources import BadSources, read_sources
 from kapelle.sources.endpoints import Endpoints

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.x509.oid import NameOID
 
 from kapelle.api import ApiSettings, Role, Tokens
-from kapelle.processors.routes import SIGNAL_EVENTS
+from kapelle.processors.wiring import SIGNAL_EVENTS
 from kapelle.schemas.contracts import SignalAccepted, SignalDuplicated
 from kapelle.sources import BadSources, read_sources
 from kapelle.sources.sns import HASHES, Sns, fetched, is_of_sns

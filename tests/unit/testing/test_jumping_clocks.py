@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kapelle.processors.routes import SIGNAL_EVENTS
+from kapelle.processors.wiring import SIGNAL_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, StepStatus
 from kapelle.testing.clock import VirtualClock

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kapelle.processors.keys import INSTANCE_MAX, KeyUnreadable, ids_of, run_key
-from kapelle.processors.routes import RUN_COMMANDS, RUN_EVENTS, RUN_INTERNAL, SIGNAL_INTERNAL, WORKFLOW_COMMANDS
 from kapelle.processors.streams import Stream
+from kapelle.processors.wiring import RUN_COMMANDS, RUN_EVENTS, RUN_INTERNAL, SIGNAL_INTERNAL, WORKFLOW_COMMANDS
 from kapelle.schemas import Codec
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, DeadLetter, Report, RestartPolicy, Stage

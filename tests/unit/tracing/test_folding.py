@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kapelle.processors.routes import RUN_COMMANDS, SIGNALS, WORKFLOW_COMMANDS
+from kapelle.processors.wiring import RUN_COMMANDS, SIGNALS, WORKFLOW_COMMANDS
 from kapelle.schemas import Codec
 from kapelle.schemas import contracts as c
 from kapelle.schemas.headers import trace_of

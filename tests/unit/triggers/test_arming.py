@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kapelle.processors.routes import TRIGGER_EVENTS, TRIGGER_INTERNAL
 from kapelle.processors.triggers import deciding
+from kapelle.processors.wiring import TRIGGER_EVENTS, TRIGGER_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.testing.engine import AUTHOR, Engine
 from tests.property.signals.replaying import differing

@@ -3,7 +3,7 @@
 import pytest
 
 from kapelle.processors.definitions.models import Rule
-from kapelle.processors.routes import SIGNAL_INTERNAL
+from kapelle.processors.wiring import SIGNAL_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.testing.engine import AUTHOR, Engine
 from kapelle.topology.crash import Crash, CrashPoint, never

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kapelle.processors.params.stored import typed
-from kapelle.processors.routes import WORKFLOW_EVENTS
+from kapelle.processors.wiring import WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.testing.engine import Engine
 from tests.unit.signals.announcing import FLOW, armed, joins, say, starts, told, trigger

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from kapelle.processors.routes import TRIGGER_EVENTS, TRIGGER_INTERNAL
+from kapelle.processors.wiring import TRIGGER_EVENTS, TRIGGER_INTERNAL
 from kapelle.schemas import contracts as c
 from tests.unit.signals.announcing import armed, joins, matches, push, say, starts, told, trigger
 

@@ -61,7 +61,7 @@ def used_engine(seed: int, operations: int = 40, partitions: int = 3) -> Engine:
 
 def deleted(engine: Engine, workflow_id: str) -> None:
     """End all of a workflow and delete it."""
-    from kapelle.processors.routes import WORKFLOW_COMMANDS
+    from kapelle.processors.wiring import WORKFLOW_COMMANDS
     from kapelle.schemas import contracts as c
 
     engine.send(WORKFLOW_COMMANDS, workflow_id, c.TerminateInstances(engine.request_id(), "ann", Action.KILL, ""))

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from kapelle.processors.routes import SIGNALS
+from kapelle.processors.wiring import SIGNALS
 from kapelle.schemas import contracts as c
 from kapelle.testing.engine import Engine
 from kapelle.topology.journal import EmbeddedJournal

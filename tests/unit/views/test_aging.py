@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kapelle.processors.routes import WORKFLOW_COMMANDS
+from kapelle.processors.wiring import WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, Report
 from kapelle.testing.engine import Engine

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kapelle.processors.routes import RUN_EVENTS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import RUN_EVENTS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.testing.engine import Engine
 from kapelle.topology.embedded import EmbeddedRuntime

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kapelle.processors.routes import SIGNAL_EVENTS, TRIGGER_EVENTS
 from kapelle.processors.signals.windows import WINDOW_MS
+from kapelle.processors.wiring import SIGNAL_EVENTS, TRIGGER_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action
 from kapelle.testing.engine import Engine

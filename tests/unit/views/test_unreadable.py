@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kapelle.processors.routes import RUN_EVENTS, WORKFLOW_EVENTS
 from kapelle.processors.streams import Stream
+from kapelle.processors.wiring import RUN_EVENTS, WORKFLOW_EVENTS
 from kapelle.schemas import Catalog, wire
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, Report

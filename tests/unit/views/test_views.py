@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kapelle.processors.routes import WORKFLOW_COMMANDS
 from kapelle.processors.streams import Stream
+from kapelle.processors.wiring import WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, Report
 from kapelle.testing.engine import Engine

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from kapelle.processors.routes import WORKFLOW_EVENTS
+from kapelle.processors.wiring import WORKFLOW_EVENTS
 from kapelle.schemas.contracts import InstanceCreated, InstanceStatus, ReportRefused, StepLogged, StepStatus
 from kapelle.testing.engine import Engine
 from kapelle.testing.workers import TooManyTasks, run_worker

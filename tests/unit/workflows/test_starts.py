@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kapelle.processors.routes import WORKFLOW_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, Start
 from kapelle.testing.engine import Engine

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from kapelle.processors.effects import Emit, Send
 from kapelle.processors.messages import Message
-from kapelle.processors.routes import RUN_INTERNAL, WORKFLOW_INTERNAL
+from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL
 from kapelle.processors.workflows import WorkflowTables, workflows
 from kapelle.schemas import Contract
 from kapelle.schemas import contracts as c

@@ -11,7 +11,7 @@ from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest, NotSeen
 from kapelle.api.routes.guards import ADMIN, READS, VIEWER, WRITES
 from kapelle.processors.definitions import DefinitionRefused, parse_push
-from kapelle.processors.routes import WORKFLOW_COMMANDS
+from kapelle.processors.wiring import WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import CommandStatus
 from kapelle.views.queries import workflows as queries

@@ -11,7 +11,7 @@ from kapelle.api.context import Here, json_response
 from kapelle.api.problems import BadRequest, NotFound, Unauthorised
 from kapelle.api.routes.guards import WRITES
 from kapelle.processors.intake.forms import NotASignal
-from kapelle.processors.routes import SIGNALS
+from kapelle.processors.wiring import SIGNALS
 from kapelle.sources.hooks import Delivery
 
 router = APIRouter(tags=["signals"])

@@ -12,8 +12,8 @@ from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest
 from kapelle.api.routes.guards import OPERATOR, WRITES
 from kapelle.api.routes.workflows import tell
-from kapelle.processors.routes import RUN_COMMANDS, WORKFLOW_COMMANDS, run_key
 from kapelle.processors.runs.states import INSTANCE_TERMINAL
+from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_COMMANDS, run_key
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, RestartPolicy
 from kapelle.views.projection.news import run_news

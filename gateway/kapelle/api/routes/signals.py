@@ -13,8 +13,8 @@ from kapelle.api.problems import NotFound
 from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
 from kapelle.api.routes.instances import no_instance
 from kapelle.api.routes.workflows import no_workflow
-from kapelle.processors.routes import SIGNALS
 from kapelle.processors.signals.bounds import NAME_CHARS_MAX
+from kapelle.processors.wiring import SIGNALS
 from kapelle.views.projection.signals import announcer
 from kapelle.views.queries import explaining, instances, lineage, triggers, workflows
 from kapelle.views.queries import signals as queries

@@ -6,7 +6,7 @@ from kapelle.api.context import Here, json_response
 from kapelle.api.problems import BadRequest, NotFound, Unauthorised, Unavailable
 from kapelle.api.routes.hooks import ANSWERS, HookName
 from kapelle.processors.intake.forms import NotASignal
-from kapelle.processors.routes import SIGNALS
+from kapelle.processors.wiring import SIGNALS
 from kapelle.sources.errors import NotFetched, NotSigned
 from kapelle.sources.sns import CONFIRM, NOTIFY
 

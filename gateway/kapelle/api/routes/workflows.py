@@ -10,7 +10,7 @@ from kapelle.api.callers import Caller, EndAction, EndActionAt, Page, Reader, Se
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest, NotFound
 from kapelle.api.routes.guards import ADMIN, OPERATOR, READS, VIEWER, WRITES
-from kapelle.processors.routes import WORKFLOW_COMMANDS
+from kapelle.processors.wiring import WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contract import Contract
 from kapelle.schemas.contracts import Action

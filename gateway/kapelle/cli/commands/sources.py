@@ -83,7 +83,7 @@ def run(
         explained(),
         ExitStack() as opened,
     ):
-        from kapelle.processors.routes import SIGNALS  # noqa: PLC0415 - slow to import
+        from kapelle.processors.wiring import SIGNALS  # noqa: PLC0415 - slow to import
         from kapelle.sources import TopicRelay, WatchedFile  # noqa: PLC0415
         from kapelle.topology.journal import KafkaJournal  # noqa: PLC0415
 

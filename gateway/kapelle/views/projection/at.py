@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kapelle.processors.routes import WORKFLOW_EVENTS, ids_of
+from kapelle.processors.wiring import WORKFLOW_EVENTS, ids_of
 from kapelle.schemas.contracts import InstanceStatus
 from kapelle.topology.journal import Entry
 from kapelle.views.projection.news import request_news

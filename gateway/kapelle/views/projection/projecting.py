@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kapelle.processors.routes import CANCELLATIONS, RUN_EVENTS, SIGNAL_EVENTS, TASKS, TRIGGER_EVENTS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import CANCELLATIONS, RUN_EVENTS, SIGNAL_EVENTS, TASKS, TRIGGER_EVENTS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.topology.journal import Entry
 from kapelle.views.projection.at import At

@@ -7,8 +7,8 @@ from kapelle.processors.effects import Effect, Send, SetAside
 from kapelle.processors.intake.forms import NotASignal, checked, read
 from kapelle.processors.messages import Foreign, Message
 from kapelle.processors.processor import Processor
-from kapelle.processors.routes import INTAKE_EVENTS, SIGNAL_INTERNAL, SIGNALS
 from kapelle.processors.tables import Tables
+from kapelle.processors.wiring import INTAKE_EVENTS, SIGNAL_INTERNAL, SIGNALS
 from kapelle.schemas import contracts as c
 
 

@@ -21,8 +21,8 @@ from kapelle.processors.messages import Message
 from kapelle.processors.processor import Processor
 from kapelle.processors.publisher.sources import Number, Numbered, next_number, source_of
 from kapelle.processors.publisher.streams import INSTANCE_CHANGES, INSTANCE_STATE
-from kapelle.processors.routes import WORKFLOW_EVENTS, run_key
 from kapelle.processors.tables import table
+from kapelle.processors.wiring import WORKFLOW_EVENTS, run_key
 from kapelle.processors.workflows.queue import TERMINAL
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InitiatorType, InstanceStatus

@@ -8,7 +8,7 @@ from kapelle.processors.messages import Message
 from kapelle.processors.processor import Processor
 from kapelle.processors.publisher.sources import Number, Numbered, next_number, source_of
 from kapelle.processors.publisher.streams import STEP_CHANGES, STEP_STATE, step_key
-from kapelle.processors.routes import RUN_EVENTS, ids_of
+from kapelle.processors.wiring import RUN_EVENTS, ids_of
 from kapelle.schemas import contracts as c
 
 steps: Final = Processor(

@@ -17,8 +17,8 @@ from kapelle.processors.messages import Message
 from kapelle.processors.processor import Processor
 from kapelle.processors.publisher.sources import Number, Numbered, next_number, source_of
 from kapelle.processors.publisher.streams import SIGNAL_VERDICTS
-from kapelle.processors.routes import SIGNAL_EVENTS, TRIGGER_EVENTS
 from kapelle.processors.signals.bounds import params_in
+from kapelle.processors.wiring import SIGNAL_EVENTS, TRIGGER_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Verdict
 

@@ -11,8 +11,8 @@ from kapelle.processors.messages import Message
 from kapelle.processors.processor import Processor
 from kapelle.processors.publisher.sources import source_of
 from kapelle.processors.publisher.streams import WORKFLOW_CHANGES, WORKFLOW_STATE
-from kapelle.processors.routes import WORKFLOW_EVENTS
 from kapelle.processors.tables import Tables, table
+from kapelle.processors.wiring import WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import RunStrategyRule, WorkflowChangeType
 

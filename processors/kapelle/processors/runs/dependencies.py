@@ -13,7 +13,6 @@ from typing import Any
 
 from kapelle.processors.definitions.models import SignalDependency
 from kapelle.processors.params import Definition, ParamType
-from kapelle.processors.routes import SIGNAL_INTERNAL
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.context import RunContext
 from kapelle.processors.runs.plan import StepPlan
@@ -21,6 +20,7 @@ from kapelle.processors.runs.signalling import BadSignal, checked_name, scalar_o
 from kapelle.processors.runs.states import UP_TO_SIGNALS
 from kapelle.processors.runs.tables import BYPASSED
 from kapelle.processors.signals.matching import Condition, Operator, conditions_json
+from kapelle.processors.wiring import SIGNAL_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import StepStatus
 

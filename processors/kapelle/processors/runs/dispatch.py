@@ -7,12 +7,12 @@ import msgspec
 
 from kapelle.processors.keys import task_key
 from kapelle.processors.params.durations import DURATION_MS_MAX
-from kapelle.processors.routes import CANCELLATIONS, TASKS
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.context import REASON_CHARS_MAX, Params, RunContext
 from kapelle.processors.runs.plan import StepPlan
 from kapelle.processors.runs.states import GIVEN_OUT
 from kapelle.processors.runs.tables import StepRow
+from kapelle.processors.wiring import CANCELLATIONS, TASKS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action
 

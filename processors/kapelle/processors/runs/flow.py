@@ -24,7 +24,6 @@ from kapelle.processors.draft import Draft
 from kapelle.processors.errors import WrongTransition
 from kapelle.processors.params import ParamError
 from kapelle.processors.params.stored import values_json
-from kapelle.processors.routes import SIGNAL_INTERNAL, WORKFLOW_INTERNAL
 from kapelle.processors.runs import dependencies, loops, signalling
 from kapelle.processors.runs.applying import NOTHING
 from kapelle.processors.runs.attempts import Attempt, attempt_of
@@ -35,6 +34,7 @@ from kapelle.processors.runs.retries import ENDS_AS, WAITS_AS, Kind, retry_of
 from kapelle.processors.runs.states import ACTIVE, INSTANCE_TERMINAL, UP_TO_START
 from kapelle.processors.runs.status import instance_status, run_status
 from kapelle.processors.runs.tables import Runs, StepRow
+from kapelle.processors.wiring import SIGNAL_INTERNAL, WORKFLOW_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, StepStatus
 

@@ -16,7 +16,6 @@ from kapelle.processors.draft import Draft
 from kapelle.processors.effects import Effect
 from kapelle.processors.messages import Message
 from kapelle.processors.params import ParamError
-from kapelle.processors.routes import WORKFLOW_INTERNAL, ids_of
 from kapelle.processors.runs import dependencies, restarts
 from kapelle.processors.runs.attempts import attempt_of
 from kapelle.processors.runs.behaviours import BEHAVIOURS
@@ -26,6 +25,7 @@ from kapelle.processors.runs.processor import runs
 from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.states import ACTIVE, ENDS_AS, INSTANCE_TERMINAL, RESTARTABLE_IN_RUN, STEP_ACTIONS
 from kapelle.processors.runs.tables import RunRow, Runs, StepRow
+from kapelle.processors.wiring import WORKFLOW_INTERNAL, ids_of
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, CommandStatus, Refusal, RestartPolicy, StepStatus
 

@@ -3,7 +3,9 @@
 from typing import Any, Final
 
 from kapelle.processors.processor import Processor
-from kapelle.processors.routes import (
+from kapelle.processors.runs import applying
+from kapelle.processors.runs.tables import Runs
+from kapelle.processors.wiring import (
     CANCELLATIONS,
     RUN_COMMANDS,
     RUN_EVENTS,
@@ -12,8 +14,6 @@ from kapelle.processors.routes import (
     TASKS,
     WORKFLOW_INTERNAL,
 )
-from kapelle.processors.runs import applying
-from kapelle.processors.runs.tables import Runs
 from kapelle.schemas import contracts as c
 
 runs: Final = Processor(

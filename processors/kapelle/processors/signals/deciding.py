@@ -16,7 +16,6 @@ import msgspec
 
 from kapelle.processors.effects import Effect, Emit, Send, SetAside
 from kapelle.processors.messages import Message
-from kapelle.processors.routes import RUN_INTERNAL, SIGNAL_INTERNAL, TRIGGER_INTERNAL, run_key, trigger_key
 from kapelle.processors.signals.applying import NEW, step_subscription, trigger_subscription
 from kapelle.processors.signals.bounds import unfit
 from kapelle.processors.signals.finding import Cursor, Found, Past, Span, bounded, by_value, concerned, past
@@ -24,6 +23,7 @@ from kapelle.processors.signals.matching import Entry, conditions_of, entries_of
 from kapelle.processors.signals.processor import signals
 from kapelle.processors.signals.tables import SignalRow, Signals, SubscriptionRow
 from kapelle.processors.signals.windows import CLOCK, floor_ms, kept
+from kapelle.processors.wiring import RUN_INTERNAL, SIGNAL_INTERNAL, TRIGGER_INTERNAL, run_key, trigger_key
 from kapelle.schemas import contracts as c
 
 OFFERS_MAX: Final = 500

@@ -3,8 +3,8 @@
 from typing import Final
 
 from kapelle.processors.processor import Processor
-from kapelle.processors.routes import RUN_INTERNAL, SIGNAL_EVENTS, SIGNAL_INTERNAL, TRIGGER_INTERNAL
 from kapelle.processors.signals.tables import Signals
+from kapelle.processors.wiring import RUN_INTERNAL, SIGNAL_EVENTS, SIGNAL_INTERNAL, TRIGGER_INTERNAL
 
 signals: Final = Processor(
     "signals",

@@ -3,8 +3,8 @@
 from typing import Final
 
 from kapelle.processors.processor import Processor
-from kapelle.processors.routes import SIGNAL_INTERNAL, TRIGGER_EVENTS, TRIGGER_INTERNAL, WORKFLOW_INTERNAL
 from kapelle.processors.triggers.tables import Triggers
+from kapelle.processors.wiring import SIGNAL_INTERNAL, TRIGGER_EVENTS, TRIGGER_INTERNAL, WORKFLOW_INTERNAL
 
 triggers: Final = Processor(
     "triggers",

@@ -9,9 +9,9 @@ from typing import Final
 from kapelle.processors.definitions import parse_workflow
 from kapelle.processors.definitions.models import MatchParam, SignalTrigger
 from kapelle.processors.params import duration_ms
-from kapelle.processors.routes import TRIGGER_INTERNAL, trigger_key
 from kapelle.processors.signals.matching import Condition
 from kapelle.processors.triggers.definition import Trigger, Wanted, written
+from kapelle.processors.wiring import TRIGGER_INTERNAL, trigger_key
 from kapelle.processors.workflows.processor import WorkflowDraft
 from kapelle.processors.workflows.reading import definition_of, properties_of
 from kapelle.processors.workflows.tables import Workflow

@@ -12,7 +12,7 @@ from typing import Final, TypeGuard
 from msgspec.structs import replace
 
 from kapelle.processors.definitions import Rule
-from kapelle.processors.routes import WORKFLOW_INTERNAL
+from kapelle.processors.wiring import WORKFLOW_INTERNAL
 from kapelle.processors.workflows.deciding import decides
 from kapelle.processors.workflows.processor import WorkflowDraft
 from kapelle.processors.workflows.queue import (

@@ -5,7 +5,7 @@ from typing import Any, Final
 from kapelle.processors.draft import Draft
 from kapelle.processors.errors import WrongTransition
 from kapelle.processors.processor import Processor
-from kapelle.processors.routes import (
+from kapelle.processors.wiring import (
     RUN_INTERNAL,
     TRIGGER_INTERNAL,
     WORKFLOW_COMMANDS,

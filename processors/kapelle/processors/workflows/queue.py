@@ -14,7 +14,7 @@ import msgspec
 
 from kapelle.processors.effects import Effect
 from kapelle.processors.messages import Message
-from kapelle.processors.routes import RUN_INTERNAL, WORKFLOW_INTERNAL, run_key
+from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL, run_key
 from kapelle.processors.workflows.deciding import CHARS_MAX, decides
 from kapelle.processors.workflows.processor import WorkflowDraft, workflows
 from kapelle.processors.workflows.reading import counts_of, definition_of, strategy_of, there

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kapelle.processors.routes import WORKFLOW_INTERNAL
+from kapelle.processors.wiring import WORKFLOW_INTERNAL
 from kapelle.processors.workflows.deciding import Done, decides, unchanged
 from kapelle.processors.workflows.processor import WorkflowDraft
 from kapelle.processors.workflows.queue import (
