@@ -17,7 +17,7 @@ from tests.support.commands import ensure_maven, run
 from tests.support.errors import NoClient
 from tests.support.jars import CACHE, DEPENDENCY, POM, REPOSITORY, install, locked
 
-UNITS = ("schemas", "processors", "topology", "sdk", "gateway")
+UNITS = ("schemas", "processors", "topology", "sdk", "reading", "relays", "gateway")
 QUIX = ("quixstreams==3.28.1", "fastavro==1.13.1")
 AVRO_VERSION = "1.12.1"
 COPY = ("mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=libs", "-DincludeScope=runtime")

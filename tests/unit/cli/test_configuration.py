@@ -16,7 +16,7 @@ def test_the_page_is_what_the_code_says() -> None:
 
 
 def test_every_variable_of_the_environment_is_on_the_page() -> None:
-    units = ("schemas", "processors", "topology", "sdk", "gateway")
+    units = ("schemas", "processors", "topology", "sdk", "reading", "relays", "gateway")
     sources = [path.read_text() for unit in units for path in (REPOSITORY / unit / "kapelle").rglob("*.py")]
     named = {name for text in sources for name in re.findall(r'"(KAPELLE_[A-Z_]+)"', text)}
 

@@ -127,7 +127,7 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     (
         ("dev", "--host", EVERYWHERE),
         2,
-        "which others may reach, but found none: give --tokens FILE, or serve on 127.0.0.1",
+        "which other machines can reach, but found none: give --tokens FILE, or serve on 127.0.0.1",
     ),
     (("dev", "--host", "::"), 2, "Expected tokens for an API on ::"),
     (("dev", "--tokens", "no-such.txt"), 2, "Expected a file of tokens at no-such.txt"),
@@ -140,7 +140,7 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     (("dev", "--data", "IN_USE"), 4, "stop that process, or use another --data"),
     # The API on Kafka
     (("api", "run"), 2, "Expected --bootstrap-servers, or bootstrap.servers in the file of --config"),
-    (("api", "run", "--bootstrap-servers", "127.0.0.1:1", "--host", EVERYWHERE), 2, "which others may reach"),
+    (("api", "run", "--bootstrap-servers", "127.0.0.1:1", "--host", EVERYWHERE), 2, "which other machines can reach"),
     (("api", "run", "--bootstrap-servers", "127.0.0.1:1", "--timeout", "0.3"), 5, "no broker answered within 0.3 s"),
     (("api", "run", "--bootstrap-servers", "127.0.0.1:1", "--keep-days", "0"), 2, "'--keep-days'"),
     (("api", "rebuild", "--bootstrap-servers", "127.0.0.1:1"), 2, "Missing option '--views-dir'"),
