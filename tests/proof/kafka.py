@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec
@@ -18,6 +18,7 @@ from tests.proof.checks import Seen
 from tests.proof.workload import Published
 
 T = TypeVar("T")
+R = TypeVar("R")
 Pair = tuple[bytes, bytes | None]  # key and value
 
 READ_TIMEOUT_S = 120.0
@@ -73,11 +74,21 @@ def publish(bootstrap_servers: str, topology: Topology, published: Iterable[Publ
 
 
 def read_committed(bootstrap_servers: str, topics: Mapping[str, int]) -> dict[str, dict[int, list[Pair]]]:
-    """All that readers see of these topics, given with their partitions, up to the ends that they have now.
+    """All keys and values that readers see of these topics, given with their partitions, up to their ends now."""
+    return _read(bootstrap_servers, topics, lambda message: (message.key() or b"", message.value()))
 
-    They are read at once: a client takes up to a second for each topic that it has to find by itself.
-    """
-    found: dict[str, dict[int, list[Pair]]] = {t: {p: [] for p in range(count)} for t, count in topics.items()}
+
+def written_ms(bootstrap_servers: str, topology: Topology, stream: Stream) -> dict[int, list[int]]:
+    """When each record of a stream was written, by the wall clock of its writer, in the order of `seen`."""
+    topic = topology.topic(stream)
+    return _read(bootstrap_servers, {topic: topology.partitions(stream)}, lambda message: message.timestamp()[1])[topic]
+
+
+def _read(
+    bootstrap_servers: str, topics: Mapping[str, int], take: Callable[[Message], R]
+) -> dict[str, dict[int, list[R]]]:
+    """What is taken of each record. All are read at once: a client needs up to a second to find each topic."""
+    found: dict[str, dict[int, list[R]]] = {t: {p: [] for p in range(count)} for t, count in topics.items()}
     end_of = ends(bootstrap_servers, [Place(t, p) for t, count in topics.items() for p in range(count)])
     open_ = {place for place, end in end_of.items() if end > 0}
     consumer = _reader(bootstrap_servers, "proof-reader")
@@ -92,7 +103,7 @@ def read_committed(bootstrap_servers: str, topics: Mapping[str, int]) -> dict[st
                 place = Place(message.topic() or "", message.partition() or 0)
                 error = message.error()
                 if error is None:
-                    found[place.topic][place.partition].append((message.key() or b"", message.value()))
+                    found[place.topic][place.partition].append(take(message))
                 elif error.code() == KafkaError._PARTITION_EOF and (message.offset() or 0) >= end_of[place]:
                     open_.discard(place)
     finally:

@@ -25,7 +25,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from kapelle.processors.wiring import TASKS
+from kapelle.processors.wiring import RUN_EVENTS, TASKS
 from kapelle.topology.build import DEAD_LETTERS
 from kapelle.topology.kafka.config import KafkaSettings, Protocol
 from kapelle.topology.kafka.topics import Topics
@@ -36,7 +36,7 @@ from tests.proof.engine.waits import wait_ms_max
 from tests.proof.engine.watching import Watch
 from tests.proof.engine.workload import workload
 from tests.proof.fleet import Fleet
-from tests.proof.kafka import committed_lag, publish, seen, unfolded
+from tests.proof.kafka import committed_lag, publish, seen, unfolded, written_ms
 from tests.proof.publishing import STATES, publishing_violations
 from tests.proof.tables import table_problems
 from tests.proof.workload import Published
@@ -128,7 +128,8 @@ class EngineProof:
         self.counts = counts_of(self.work, found, self._kills_ms)
         limit_ms = wait_ms_max(SESSION_MS / 1000, self._start_s)
         self.counts["limit of a wait without a kill (ms)"] = limit_ms
-        problems = engine_violations(self.work, found, self._kills_ms, wait_ms_max=limit_ms)
+        runs_ms = written_ms(self._servers, self._topology, RUN_EVENTS)
+        problems = engine_violations(self.work, found, self._kills_ms, wait_ms_max=limit_ms, runs_ms=runs_ms)
         problems += publishing_violations(found)
         self.counts["public records"] = sum(
             len(rows) for name, places in found.items() if name.startswith("public.") for rows in places.values()

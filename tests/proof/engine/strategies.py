@@ -4,14 +4,13 @@ It knows of a workflow who is queued, who runs, who was told to stop and who has
 it believes it. A place that stays free while somebody waits for it is a violation too, but within a decision.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from typing import Any, Final
 
 from kapelle.processors.definitions import Rule
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus
-from tests.proof.engine.history import History
 from tests.proof.engine.workload import PARALLEL_MAX, Workload
 
 REPLACING: Final = frozenset({Rule.LAST_ONLY, Rule.SERIAL_LATEST_ONLY})
@@ -31,13 +30,18 @@ def strategy_violations(work: Workload, workflows: dict[str, list[Any]]) -> list
     return problems
 
 
-def overlap_violations(work: Workload, history: History) -> list[str]:
-    """Workflows of which more ran at a time than may, by the times that `runs` itself has noted."""
+def noted_ms(rows: Iterable[tuple[str, Any]]) -> list[int]:
+    """The times of events as events tell them: of the partition's own clock, which may be ahead after a kill."""
+    return [event.at_ms for _, event in rows]
+
+
+def overlap_violations(work: Workload, runs: Iterable[tuple[tuple[str, Any], int]]) -> list[str]:
+    """Workflows of which more ran at a time than may, by events of `runs` with times that can be compared."""
     moments: dict[str, list[tuple[int, int]]] = {one: [] for one in work.rules}
-    for (workflow_id, _), events in history.runs.items():
+    for (key, event), at_ms in runs:
         # At the same millisecond an end comes before a beginning.
-        moments[workflow_id] += [(event.at_ms, 1) for event in events if isinstance(event, c.RunStarted)]
-        moments[workflow_id] += [(event.at_ms, -1) for event in events if isinstance(event, c.RunEnded)]
+        if isinstance(event, c.RunStarted | c.RunEnded):
+            moments[key.rpartition("/")[0]].append((at_ms, 1 if isinstance(event, c.RunStarted) else -1))
     most = {one: max(accumulate((change for _, change in sorted(found)), initial=0)) for one, found in moments.items()}
     return [
         f"{one}: expected at most {limit_of(work.rules[one])} runs at a time, but found {count}"
