@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from kapelle.processors import instances as of_instances
 from kapelle.processors.runs import states as of_steps
-from kapelle.processors.workflows import states as of_instances
 from kapelle.schemas.contracts import InstanceStatus, StepStatus
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "states.md"
@@ -28,7 +28,7 @@ diagram leaves out how an attempt is ended whatever it is about. Every status th
 INSTANCES = """
 ## Instances
 
-The table is `NEXT` in [workflows/states.py](../processors/kapelle/processors/workflows/states.py). An instance that has
+The table is `NEXT` in [instances.py](../processors/kapelle/processors/instances.py). An instance that has
 ended gets a new run by a restart.
 """
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from kapelle.processors.runs.states import INSTANCE_TERMINAL
+from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.topology.journal import Journal, JournalError, Point
 from kapelle.views.aging import SWEEPS, Place, swept
 from kapelle.views.database import Database

@@ -2,12 +2,12 @@
 
 import pytest
 
+from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.runs.states import (
     ACTIVE,
     COMPLETE,
     FAILED,
     INSTANCE_ACTIONS,
-    INSTANCE_TERMINAL,
     RESTARTABLE_IN_RUN,
     RETRYABLE,
     STEP_ACTIONS,

@@ -3,10 +3,9 @@
 import pytest
 
 from kapelle.processors.errors import WrongTransition
-from kapelle.processors.runs.states import INSTANCE_TERMINAL
+from kapelle.processors.instances import INSTANCE_TERMINAL, NEXT
 from kapelle.processors.workflows import workflows
 from kapelle.processors.workflows.processor import WorkflowDraft
-from kapelle.processors.workflows.states import NEXT
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus
 from tests.unit.workflows.world import KEY, NOW_MS, World

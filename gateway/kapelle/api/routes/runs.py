@@ -12,7 +12,7 @@ from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest
 from kapelle.api.routes.guards import OPERATOR, WRITES
 from kapelle.api.routes.workflows import tell
-from kapelle.processors.runs.states import INSTANCE_TERMINAL
+from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_COMMANDS, run_key
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, RestartPolicy

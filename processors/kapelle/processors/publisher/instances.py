@@ -17,13 +17,13 @@ import msgspec
 
 from kapelle.processors.effects import Effect, Emit, Send
 from kapelle.processors.initiators import initiator_of
+from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.messages import Message
 from kapelle.processors.processor import Processor
 from kapelle.processors.publisher.sources import Number, Numbered, next_number, source_of
 from kapelle.processors.publisher.streams import INSTANCE_CHANGES, INSTANCE_STATE
 from kapelle.processors.tables import table
 from kapelle.processors.wiring import WORKFLOW_EVENTS, run_key
-from kapelle.processors.workflows.queue import TERMINAL
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InitiatorType, InstanceStatus
 
@@ -91,7 +91,7 @@ def publish_end(message: Message[c.InstanceEnded], state: Instances, _: int) -> 
 def instance_published(message: Message[c.InstanceStatusChange], state: Instances) -> None:
     change = message.value
     state.numbers.put((message.key,), Number(change.sequence))
-    if change.status in TERMINAL:
+    if change.status in INSTANCE_TERMINAL:
         state.live.delete((message.key, change.instance_id))
         return
     live = Live(
@@ -142,7 +142,7 @@ def _published(  # noqa: PLR0913 - each by its name
         *source_of(message),
         previous_status=previous,
         started_at_ms=live.started_at_ms,
-        ended_at_ms=at_ms if status in TERMINAL else None,
+        ended_at_ms=at_ms if status in INSTANCE_TERMINAL else None,
     )
     return Emit(change), Send(INSTANCE_STATE, run_key(workflow_id, instance_id), change)
 

@@ -7,6 +7,7 @@ import msgspec
 
 from kapelle.processors.draft import Draft
 from kapelle.processors.effects import Effect
+from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.params import BadNumber, duration_ms
 from kapelle.processors.params.durations import DURATION_MS_DEFAULT
@@ -20,7 +21,7 @@ from kapelle.processors.runs.plan import Plan, digest_of, plan_of
 from kapelle.processors.runs.processor import runs
 from kapelle.processors.runs.restarts import Again, Restart
 from kapelle.processors.runs.starts import run_started
-from kapelle.processors.runs.states import ENDS_AS, INSTANCE_TERMINAL, RETRYABLE
+from kapelle.processors.runs.states import ENDS_AS, RETRYABLE
 from kapelle.processors.runs.tables import RunRow, Runs, StepRow
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, RestartPolicy, StepStatus

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 
+from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.params import definitions_of
 from kapelle.processors.params.stored import values_of
 from kapelle.processors.runs.params import parsed_object
 from kapelle.processors.runs.plan import Plan, digest_of, plan_of
 from kapelle.processors.runs.processor import runs
 from kapelle.processors.runs.restarts import Restart
-from kapelle.processors.runs.states import ENDS_AS, INSTANCE_TERMINAL
+from kapelle.processors.runs.states import ENDS_AS
 from kapelle.processors.signals.bounds import params_in
 from kapelle.schemas import contracts as c
 

@@ -22,6 +22,7 @@ import msgspec
 from kapelle.processors.definitions import FailureMode
 from kapelle.processors.draft import Draft
 from kapelle.processors.errors import WrongTransition
+from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.params import ParamError
 from kapelle.processors.params.stored import values_json
 from kapelle.processors.runs import dependencies, loops, signalling
@@ -31,7 +32,7 @@ from kapelle.processors.runs.context import NO_JOIN, Params, RunContext, Statuse
 from kapelle.processors.runs.gates import GATES, GATES_AFTER, Gate, Launch
 from kapelle.processors.runs.plan import Edge, StepPlan
 from kapelle.processors.runs.retries import ENDS_AS, WAITS_AS, Kind, retry_of
-from kapelle.processors.runs.states import ACTIVE, INSTANCE_TERMINAL, UP_TO_START
+from kapelle.processors.runs.states import ACTIVE, UP_TO_START
 from kapelle.processors.runs.status import instance_status, run_status
 from kapelle.processors.runs.tables import Runs, StepRow
 from kapelle.processors.wiring import SIGNAL_INTERNAL, WORKFLOW_INTERNAL

@@ -10,6 +10,7 @@ from typing import Any
 
 from kapelle.processors.draft import Draft
 from kapelle.processors.effects import Effect, Emit
+from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.runs import tasks
 from kapelle.processors.runs.behaviours import BEHAVIOURS
@@ -17,7 +18,6 @@ from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.processor import runs
 from kapelle.processors.runs.restarts import Again
 from kapelle.processors.runs.starts import run_started
-from kapelle.processors.runs.states import INSTANCE_TERMINAL
 from kapelle.processors.runs.tables import Runs
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, Refusal, StepStatus

@@ -14,6 +14,7 @@ import msgspec
 
 from kapelle.processors.draft import Draft
 from kapelle.processors.effects import Effect
+from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.messages import Message
 from kapelle.processors.params import ParamError
 from kapelle.processors.runs import dependencies, restarts
@@ -23,7 +24,7 @@ from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.params import parsed_object
 from kapelle.processors.runs.processor import runs
 from kapelle.processors.runs.restarts import Restart
-from kapelle.processors.runs.states import ACTIVE, ENDS_AS, INSTANCE_TERMINAL, RESTARTABLE_IN_RUN, STEP_ACTIONS
+from kapelle.processors.runs.states import ACTIVE, ENDS_AS, RESTARTABLE_IN_RUN, STEP_ACTIONS
 from kapelle.processors.runs.tables import RunRow, Runs, StepRow
 from kapelle.processors.wiring import WORKFLOW_INTERNAL, ids_of
 from kapelle.schemas import contracts as c

@@ -91,9 +91,6 @@ ENDS_AS: Final[Mapping[Action, StepStatus]] = {
     Action.TIME_OUT: S.TIMED_OUT,
 }
 
-INSTANCE_TERMINAL: Final = frozenset(
-    {InstanceStatus.TIMED_OUT, InstanceStatus.STOPPED, InstanceStatus.FAILED, InstanceStatus.SUCCEEDED}
-)
 # What people may do to an instance.
 INSTANCE_ACTIONS: Final[Mapping[InstanceStatus, frozenset[Action]]] = {
     InstanceStatus.CREATED: _END,

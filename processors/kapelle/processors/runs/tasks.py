@@ -18,6 +18,7 @@ accepted exactly once, and a worker that was thought dead cannot speak for the a
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.params import SEL, ParamError, Validating, definitions_of, with_outputs
 from kapelle.processors.runs.answers import answer_of
 from kapelle.processors.runs.attempts import Attempt, attempt_of
@@ -28,7 +29,7 @@ from kapelle.processors.runs.gates import Launch
 from kapelle.processors.runs.params import checked_json, parsed_object
 from kapelle.processors.runs.plan import StepPlan
 from kapelle.processors.runs.retries import Kind
-from kapelle.processors.runs.states import GIVEN_OUT, INSTANCE_TERMINAL
+from kapelle.processors.runs.states import GIVEN_OUT
 from kapelle.processors.runs.tables import RunRow, StepRow
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, Report, StepStatus

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from kapelle.processors.draft import Draft
 from kapelle.processors.errors import WrongTransition
+from kapelle.processors.instances import NEXT
 from kapelle.processors.processor import Processor
 from kapelle.processors.wiring import (
     RUN_INTERNAL,
@@ -12,7 +13,6 @@ from kapelle.processors.wiring import (
     WORKFLOW_EVENTS,
     WORKFLOW_INTERNAL,
 )
-from kapelle.processors.workflows.states import NEXT
 from kapelle.processors.workflows.tables import WorkflowTables
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus

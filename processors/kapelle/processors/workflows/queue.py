@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from kapelle.processors.effects import Effect
+from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.messages import Message
 from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL, run_key
 from kapelle.processors.workflows.deciding import CHARS_MAX, decides
@@ -25,9 +26,6 @@ from kapelle.schemas.contracts import Action, InstanceStatus
 
 SNAPSHOTS_CACHED: Final = 1024
 Run = tuple[int, int]  # instance id, run id
-TERMINAL: Final = frozenset(
-    {InstanceStatus.TIMED_OUT, InstanceStatus.STOPPED, InstanceStatus.FAILED, InstanceStatus.SUCCEEDED}
-)
 STATUS_AFTER: Final = {Action.STOP: InstanceStatus.STOPPED, Action.KILL: InstanceStatus.FAILED}
 
 
@@ -168,7 +166,7 @@ def terminate_running(draft: WorkflowDraft, run: Run, wanted: Termination, *, no
 def record_run_end(command: c.RecordRunEnd, draft: WorkflowDraft, now_ms: int) -> None:
     """What is repeated, or speaks of another run than the one that runs, has no effect."""
     running = draft.state.running.get((draft.key, command.instance_id))
-    if running is None or running.run_id != command.run_id or command.status not in TERMINAL:
+    if running is None or running.run_id != command.run_id or command.status not in INSTANCE_TERMINAL:
         return
     _end(command, draft, now_ms)
     launch_queued(draft, now_ms)
@@ -193,7 +191,7 @@ def end_only(message: Message[c.RecordRunEnd], _: str, state: WorkflowTables, no
     """The end is true even if launching the next runs takes too long: those are launched by a decision of their own."""
     command, draft = message.value, WorkflowDraft(workflows, message.key, state)
     running = state.running.get((message.key, command.instance_id))
-    if running is not None and running.run_id == command.run_id and command.status in TERMINAL:
+    if running is not None and running.run_id == command.run_id and command.status in INSTANCE_TERMINAL:
         _end(command, draft, now_ms)
         draft.send(WORKFLOW_INTERNAL, message.key, c.LaunchQueued())
     return draft.effects

@@ -1,6 +1,7 @@
 """Restarting an instance that has ended: a new run, which goes through the run strategy like a start."""
 
 from kapelle.processors.definitions import parse_workflow
+from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.params import ParamError, new_budget
 from kapelle.processors.params.host import InstanceFacts
 from kapelle.processors.params.stored import values_json
@@ -8,7 +9,6 @@ from kapelle.processors.workflows.arrivals import arrive
 from kapelle.processors.workflows.deciding import decides
 from kapelle.processors.workflows.params import NewRun, params_again, params_of
 from kapelle.processors.workflows.processor import WorkflowDraft
-from kapelle.processors.workflows.queue import TERMINAL
 from kapelle.processors.workflows.reading import definition_of, there, workflow_of
 from kapelle.processors.workflows.refusals import Refused, invalid, not_found
 from kapelle.processors.workflows.requests import check_size, run_params_of
@@ -50,7 +50,7 @@ def instance_of(draft: WorkflowDraft, instance_id: int) -> Instance:
 def ended_instance(draft: WorkflowDraft, instance_id: int) -> tuple[Instance, Origin]:
     """An instance whose latest run has ended, and what all its runs share."""
     instance = instance_of(draft, instance_id)
-    if instance.status not in TERMINAL:
+    if instance.status not in INSTANCE_TERMINAL:
         raise Refused(
             Refusal.CONFLICT,
             f"Expected run {instance.run_id} of instance {draft.key}/{instance_id} to have ended, "

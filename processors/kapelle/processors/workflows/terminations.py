@@ -6,12 +6,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.wiring import WORKFLOW_INTERNAL
 from kapelle.processors.workflows.deciding import Done, decides, unchanged
 from kapelle.processors.workflows.processor import WorkflowDraft
 from kapelle.processors.workflows.queue import (
     STATUS_AFTER,
-    TERMINAL,
     Run,
     Termination,
     end_queued,
@@ -40,7 +40,7 @@ def terminate_instance(command: c.TerminateInstance, draft: WorkflowDraft, now_m
     instance = instance_of(draft, command.instance_id)
     if instance.status is STATUS_AFTER[command.action]:
         return unchanged(f"The run is {instance.status} already", instance_id=command.instance_id)
-    if instance.status in TERMINAL:
+    if instance.status in INSTANCE_TERMINAL:
         raise invalid(
             f"Expected instance {draft.key}/{command.instance_id} to be queued or running, but it is {instance.status}"
         )

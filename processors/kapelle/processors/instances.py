@@ -31,3 +31,6 @@ NEXT: Final[Mapping[InstanceStatus | None, frozenset[InstanceStatus]]] = {
     I.TIMED_OUT: _RESTARTED,
     I.OTHER: frozenset(),  # what a reader sees that does not know a later state; nothing is decided on it
 }
+
+# An instance that has ended; a restart may give it another run.
+INSTANCE_TERMINAL: Final = NEXT[I.IN_PROGRESS]
