@@ -5,10 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rocksdict import Rdict
 
 from kapelle.topology.kafka import run
 from kapelle.topology.kafka.run import instance_of
-from kapelle.topology.tables import Batch, Memory, RocksStore, StoreLocked
+from kapelle.topology.tables import Batch, Memory, RocksStore, StoreCorrupt, StoreLocked
 
 ROW = (b"processor\0key", b"row")
 
@@ -66,6 +67,29 @@ def test_tables_that_are_damaged_are_put_away_and_made_anew(damage: str, tables:
     store.close()
     (aside,) = tables.parent.glob("tables.corrupt-*")
     assert (aside / "rows").is_dir()
+
+
+class DamagedHandle:
+    """A handle of RocksDB that finds damage when it writes what is in memory."""
+
+    def __init__(self, handle: Rdict) -> None:
+        self._handle = handle
+
+    def close(self) -> None:
+        self._handle.close()
+        raise Exception("Corruption: block checksum mismatch")
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_damage_that_shows_while_tables_are_closed_puts_them_away_too(is_known: bool, tables: Path) -> None:
+    store = RocksStore(tables, Memory())
+    store._rows = DamagedHandle(store._rows)  # type: ignore[assignment]
+
+    run._close(store, StoreCorrupt(tables, "read before") if is_known else None)
+
+    assert not tables.exists()
+    assert list(tables.parent.glob("tables.corrupt-*"))
+    RocksStore(tables, Memory()).close()  # the directory is free
 
 
 def test_a_manifest_that_is_cut_short_after_a_clean_stop_gives_an_earlier_state_or_none(tmp_path: Path) -> None:

@@ -81,13 +81,21 @@ class KafkaMember:
         try:
             self.member.leave()
         finally:
-            self.store.close()
-            if damage is not None:
-                _put_away(self.store.path, damage)
+            _close(self.store, damage)
 
     def stop(self) -> None:
         """Finish the cycle and leave. May be called from a signal handler or another thread."""
         self._stop.set()
+
+
+def _close(store: RocksStore, damage: StoreCorrupt | None) -> None:
+    """Close the tables. Those that are known to be damaged, or turn out to be while they are closed, are put away."""
+    try:
+        store.close()
+    except StoreCorrupt as error:  # closing writes what is in memory
+        damage = damage or error
+    if damage is not None:
+        _put_away(store.path, damage)
 
 
 def _opened(path: Path) -> RocksStore:

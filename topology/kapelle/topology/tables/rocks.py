@@ -184,13 +184,19 @@ class RocksStore:
             if scan is not None:
                 scan.close()  # type: ignore[attr-defined]  # scans are generators
         try:
-            self._rows.close()
-            self._rocks.close()
+            self._close_both()
         except Exception as error:
             raise _translated(self.path, error) from error
         finally:
             if self._lock is not None:
                 self._lock.release()
+
+    def _close_both(self) -> None:
+        """Closing writes what is in memory, which fails on damaged files. The other handle is closed all the same."""
+        try:
+            self._rows.close()
+        finally:
+            self._rocks.close()
 
     # A scan holds its options although it never reads them: rocksdict's iterator points into their memory for its
     # bound, and does not keep them alive.
