@@ -1,6 +1,8 @@
 """Starting instances: what is created and launched, what is repeated, what fails before it begins."""
 
 import json
+import sys
+from types import FrameType
 
 import pytest
 
@@ -259,3 +261,22 @@ def test_a_signal_trigger_that_the_workflow_has_no_more_is_a_conflict() -> None:
     refused = engine.refusals()[-1]
     assert (refused.request_id, refused.refusal) == ("late", "CONFLICT")
     assert refused.message == f"Expected a trigger of version 2, but found {armed.armed[0]!r}"
+
+
+def test_a_start_can_be_read_in_ten_modules() -> None:
+    world = World()
+    world.push()
+    modules: set[str] = set()
+
+    def note(frame: FrameType, _event: str, _argument: object) -> None:
+        name = frame.f_globals.get("__name__", "")
+        if name.startswith("kapelle.processors.workflows."):
+            modules.add(name)
+
+    sys.setprofile(note)
+    try:
+        world.start("a")
+    finally:
+        sys.setprofile(None)
+
+    assert 5 < len(modules) <= 10, sorted(modules)

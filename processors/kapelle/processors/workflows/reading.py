@@ -4,7 +4,7 @@ from typing import Final, TypeVar
 
 from kapelle.processors.definitions import Properties, RunStrategy
 from kapelle.processors.errors import ProcessorError
-from kapelle.processors.workflows.refusals import not_found
+from kapelle.processors.workflows.refusals import invalid, not_found
 from kapelle.processors.workflows.tables import Counts, Workflow, WorkflowTables
 
 NO_COUNTS: Final = Counts()
@@ -54,3 +54,21 @@ def strategy_of(state: WorkflowTables, key: str) -> RunStrategy:
     workflow = state.workflows.get((key,))
     properties = None if workflow is None else properties_of(state, key, workflow)
     return RunStrategy() if properties is None else properties.run_strategy
+
+
+def version_by(selector: str, workflow: Workflow, key: str) -> int:
+    """The version that `active`, `latest`, `default` or a number means."""
+    word = selector.lower()
+    if word == "latest" or (word == "default" and not workflow.active_version):
+        return workflow.latest_version
+    if word in ("active", "default"):
+        if not workflow.active_version:
+            raise not_found(f"Expected workflow {key!r} to have an active version, but it has none")
+        return workflow.active_version
+    if not (word.isascii() and word.isdigit()):
+        raise invalid(f"Expected active, latest, default or a number as version, but found {selector[:80]!r}")
+    if not 1 <= int(word[:20]) <= workflow.latest_version:
+        raise not_found(
+            f"Expected a version of workflow {key!r} from 1 to {workflow.latest_version}, but found {word[:20]}"
+        )
+    return int(word)

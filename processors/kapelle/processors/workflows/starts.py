@@ -12,7 +12,7 @@ from kapelle.processors.workflows.arrivals import Arrival, arrive
 from kapelle.processors.workflows.deciding import CHARS_MAX, decides
 from kapelle.processors.workflows.params import NewRun, params_of
 from kapelle.processors.workflows.processor import WorkflowDraft
-from kapelle.processors.workflows.reading import counts_of, definition_of, there, workflow_of
+from kapelle.processors.workflows.reading import counts_of, definition_of, there, version_by, workflow_of
 from kapelle.processors.workflows.refusals import MESSAGE_CHARS_MAX, Refused, invalid, not_found
 from kapelle.processors.workflows.requests import (
     check_extras,
@@ -23,7 +23,6 @@ from kapelle.processors.workflows.requests import (
     traced,
 )
 from kapelle.processors.workflows.tables import Request, Workflow
-from kapelle.processors.workflows.versions import version_by
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, Refusal, Start
 

@@ -8,29 +8,11 @@ from kapelle.processors.workflows.deciding import Done, decides, unchanged
 from kapelle.processors.workflows.processor import WorkflowDraft
 from kapelle.processors.workflows.properties import change
 from kapelle.processors.workflows.queue import launch_queued
-from kapelle.processors.workflows.reading import counts_of, properties_of, workflow_of
-from kapelle.processors.workflows.refusals import Refused, badly_defined, invalid, not_found
+from kapelle.processors.workflows.reading import counts_of, properties_of, version_by, workflow_of
+from kapelle.processors.workflows.refusals import Refused, badly_defined, invalid
 from kapelle.processors.workflows.tables import Workflow
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Refusal
-
-
-def version_by(selector: str, workflow: Workflow, key: str) -> int:
-    """The version that `active`, `latest`, `default` or a number means."""
-    word = selector.lower()
-    if word == "latest" or (word == "default" and not workflow.active_version):
-        return workflow.latest_version
-    if word in ("active", "default"):
-        if not workflow.active_version:
-            raise not_found(f"Expected workflow {key!r} to have an active version, but it has none")
-        return workflow.active_version
-    if not (word.isascii() and word.isdigit()):
-        raise invalid(f"Expected active, latest, default or a number as version, but found {selector[:80]!r}")
-    if not 1 <= int(word[:20]) <= workflow.latest_version:
-        raise not_found(
-            f"Expected a version of workflow {key!r} from 1 to {workflow.latest_version}, but found {word[:20]}"
-        )
-    return int(word)
 
 
 @decides(c.PushVersion)
