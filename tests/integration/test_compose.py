@@ -82,7 +82,7 @@ def told(shell: Shell, *words: str, request_id: str) -> str:
 def test_the_composed_services_run_the_example_and_go_on_without_a_member(services: dict[str, Running]) -> None:
     url = services["api"].url()
     shell = Shell(REPOSITORY, url, token="local-only")  # noqa: S106 - the one that the file says
-    assert "put it into KAPELLE_TOKEN" in Shell(REPOSITORY, url).kapelle("workflow", "list", code=4)
+    assert "set KAPELLE_TOKEN" in Shell(REPOSITORY, url).kapelle("workflow", "list", code=4)
     start = ("run", "start", "sales-etl", "--watch", "--timeout", "120")
 
     told(shell, "workflow", "push", "examples/etl/workflow.yaml", request_id="pushed")

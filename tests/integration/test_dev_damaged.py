@@ -80,7 +80,7 @@ def test_a_damaged_view_is_made_again_and_a_view_ahead_of_its_log_is_refused(fol
         assert "nothing to salvage" in dev.said
     os.truncate(view, view.stat().st_size // 2)
 
-    assert "is damaged, and the next start makes it again" in ended(folder, "verify", "--data", "data")[1]
+    assert "is damaged; the next start rebuilds it from the log" in ended(folder, "verify", "--data", "data")[1]
     with running(DEV, folder) as dev:
         found = httpx.get(f"{dev.url()}/api/v3/workflows/flow/instances").json()
         assert dev.stop() == 0

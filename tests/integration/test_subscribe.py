@@ -104,7 +104,7 @@ def test_kcat_reads_committed_changes_and_announces_a_signal(world: World, tmp_p
 
 def write_schema(directory: Path) -> None:
     """By the very command of the document, with the interpreter that has the package."""
-    (command,) = blocks("What a subscriber may rely on", "sh")
+    (command,) = blocks("Guarantees", "sh")
     shell(command.replace("python ", f"{sys.executable} ", 1), directory)
 
     assert (directory / "InstanceStatusChange.avsc").read_text().strip() == c.InstanceStatusChange.SCHEMA

@@ -49,7 +49,7 @@ READ_BY_OWNER: Final = {
     (KeyForm.WORKFLOW, "v.workflow_id"): "key and '/' not in key",
     (KeyForm.WORKFLOW, None): "key and '/' not in key",
     (KeyForm.INSTANCE, "f'{v.workflow_id}/{v.instance_id}'"): (
-        f"v.workflow_id and '/' not in v.workflow_id and 0 < v.instance_id <= {INSTANCE_MAX}"
+        f"v.workflow_id and '/' not in v.workflow_id and v.instance_id and 0 < v.instance_id <= {INSTANCE_MAX}"
     ),
 }
 

@@ -15,7 +15,7 @@ from kapelle.topology.crash import CrashPoint
 from kapelle.topology.errors import CycleAborted, InputLost, InputReplaced
 from kapelle.topology.kafka import inputs
 from kapelle.topology.kafka.inputs import vanished
-from kapelle.topology.kafka.offsets import Offsets, committed
+from kapelle.topology.kafka.offsets import Offsets, asked_until, committed
 from kapelle.topology.letters import NotRedrivable, redrive_of
 from kapelle.topology.log import Cause, Loss, Place
 from kapelle.topology.settings import Limits, MemberSettings, OnLostInput
@@ -187,7 +187,7 @@ def test_marks_of_transactions_are_not_taken_for_lost_records(place: Place1) -> 
     producer.produce(place.input.topic, b"?", b"k", 0)
     producer.commit_transaction(ENOUGH_S)
     offsets = Offsets(place.settings)
-    (end,) = offsets.ends([place.input]).values()
+    (end,) = asked_until(ENOUGH_S, lambda: offsets.ends([place.input])).values()
     offsets.close()
 
     with place.member(settings=MemberSettings(limits=Limits(idle_wait_ms=20, advance_ms=100))):
