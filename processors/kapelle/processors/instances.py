@@ -22,7 +22,7 @@ NEXT: Final[Mapping[InstanceStatus | None, frozenset[InstanceStatus]]] = {
     None: frozenset({I.CREATED, I.STOPPED, I.FAILED}),
     # In the queue it is stopped, killed (FAILED) or displaced. It cannot time out: the clock starts with the run.
     I.CREATED: frozenset({I.IN_PROGRESS, I.STOPPED, I.FAILED}),
-    # Only `runs` ends what is launched: whoever stops an instance asks for it, and waits for the answer.
+    # Only `runs` ends an instance that is launched. A stop is a request to `runs`, which reports the end.
     I.IN_PROGRESS: frozenset({I.SUCCEEDED, I.FAILED, I.STOPPED, I.TIMED_OUT}),
     I.PAUSED: frozenset(),  # no instance gets there yet
     I.SUCCEEDED: _RESTARTED,

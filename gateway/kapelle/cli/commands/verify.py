@@ -118,7 +118,7 @@ def _told(where: Where, names: Sequence[str], state_dir: Path | None) -> "list[V
 
 
 def _look_at_view(directory: Path) -> None:
-    """Say so if the view is damaged. It is no failure: the next start makes it again."""
+    """Say so if the view is damaged. This is not a failure: the next start rebuilds the view."""
     from kapelle.views.witness import damage_of  # noqa: PLC0415 - slow to import
 
     damage = damage_of(directory)

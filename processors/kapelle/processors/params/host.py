@@ -8,7 +8,7 @@
 | a trigger | its signals only: there is no instance yet |
 
 All places share the facts, the table of fields and the look-up of signals, so one question has one answer. The facts
-are made of what events say, as they say it: a replay answers the same. JSON is decoded when a field is asked for.
+are texts of events, unchanged, so a replay gives the same answers. JSON is decoded when an expression asks for a field.
 """
 
 from collections.abc import Callable, Mapping

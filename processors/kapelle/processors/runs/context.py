@@ -142,7 +142,7 @@ class RunContext:
         return answered[3] if is_answered else None
 
     def emit(self, event: c.StepChanged | c.LoopEntered) -> None:
-        """Decide on a change, of which a decision may hold only so many."""
+        """Emit a change and count it: `changes_max` limits the changes of a decision."""
         self.changes += 1
         self.draft.emit(event)
 

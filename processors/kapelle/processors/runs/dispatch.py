@@ -91,5 +91,5 @@ def lease_ms(params: Params) -> int:
 
 
 def wait_ms(seconds: int) -> int:
-    """Seconds as milliseconds. No run is longer than the bound, so whoever asks for more has the whole run."""
+    """Seconds as milliseconds. A longer wait than the bound is the bound, which is longer than any run."""
     return min(max(0, seconds) * 1000, DURATION_MS_MAX)

@@ -50,7 +50,7 @@ class Behaviour(msgspec.Struct, frozen=True):
     """What a kind of step does. The flow says when; `behaviours` has the table."""
 
     begin: Callable[[Flow, Launch], None]  # all gates are passed: do the work, or have it done
-    resume: Callable[[Flow, StepPlan, StepRow, c.ReportTask], None] | None = None  # whoever does the work reports
+    resume: Callable[[Flow, StepPlan, StepRow, c.ReportTask], None] | None = None  # the worker reports
     take_back: Callable[[RunContext, str, StepRow, Action, str], None] | None = None  # the work is no longer wanted
     timer_due: Mapping[str, Callable[[Flow, StepPlan, StepRow], None]] = {}  # by the name of the timer
 

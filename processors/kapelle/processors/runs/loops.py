@@ -35,7 +35,7 @@ def check_iterations(context: RunContext, back: Mapping[str, bool]) -> None:
 
 
 def end_iteration(context: RunContext, header: str) -> None:
-    """If all of a loop is over, begin it anew or leave it.
+    """If all steps of a loop are over, repeat the loop or leave it.
 
     An inner loop counts as one pending part of the loop around it. So the outer iteration cannot end while steps of
     the inner one are active, and leaving the inner loop may be what ends the outer one.
