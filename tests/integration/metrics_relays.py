@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from kapelle.cli.whole import cli
 from kapelle.lineage.errors import NotEmitted
-from kapelle.lineage.events import Telling
+from kapelle.lineage.events import LineageEvents
 from kapelle.lineage.relay import LineageRelay
 from kapelle.processors.streams import Stream
 from kapelle.processors.wiring import RUN_EVENTS, WORKFLOW_EVENTS
@@ -151,7 +151,7 @@ def openlineage(broker: Broker, folder: Path, moved: Callable[[str], bool]) -> N
     """The history of a run, and a record in it that nobody can read."""
     place = Deployment(broker, folder, topology(prefix=f"m-{folder.name}", partitions=1))
     codec = Codec(place.topology.catalog())
-    relay = LineageRelay(place.topology, place.settings, Emitter(), Telling("test"))  # type: ignore[arg-type] # at its seam
+    relay = LineageRelay(place.topology, place.settings, Emitter(), LineageEvents("test"))  # type: ignore[arg-type] # at its seam
     moved(relay.metrics())
     engine, _ = started(step())
     for stream in (WORKFLOW_EVENTS, RUN_EVENTS):

@@ -16,7 +16,7 @@ from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.page import topology
 from kapelle.views import Views
 from kapelle.views.queries.browsing import browse
-from kapelle.views.queries.pages import Wanted
+from kapelle.views.queries.pages import PageRequest
 from tests.integration.api.places import CALL_S, PARTITIONS, definition, processors, step, until, written
 from tests.integration.ways_in import KAPELLE, Running, Shell, environment, running
 from tests.support.broker import Broker
@@ -133,13 +133,13 @@ def test_a_view_is_made_anew_and_tells_how_far_it_is(broker: Broker, tmp_path: P
         starts = tuple(c.Start(f"start-{number}") for number in range(5))
         journal.publish(WORKFLOW_COMMANDS, "etl", c.StartInstances("ann", starts)).result(60)
         with Views(journal) as views:
-            until(lambda: views.read(browse, Wanted())["total_count"] == 5, "five instances")
+            until(lambda: views.read(browse, PageRequest())["total_count"] == 5, "five instances")
     where = ["--bootstrap-servers", broker.bootstrap_servers, "--prefix", prefix, "--partitions", str(PARTITIONS)]
     words = [*KAPELLE, "api", "rebuild", *where, "--views-dir", str(tmp_path / "views")]
 
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=ENOUGH_S, env=environment())
     kept = Views(journal, tmp_path / "views")
-    found = (kept.database.is_new, kept.read(browse, Wanted())["total_count"])
+    found = (kept.database.is_new, kept.read(browse, PageRequest())["total_count"])
     kept.close()
     with running(["api", "run", *where, "--port", "0", "--views-dir", "views", "--keep-days", "30"], tmp_path) as api:
         listed = json.loads(Shell(tmp_path, api.url()).kapelle("run", "list", "-o", "json"))

@@ -44,7 +44,7 @@ from kapelle.topology.exposition import (
 )
 from kapelle.topology.settings import Limits, MemberSettings
 from kapelle.topology.tables import MemoryStore
-from kapelle.worker import Answer, Context, Runner, TransportUnavailable, Word, Worker, WorkerSettings
+from kapelle.worker import Answer, Context, Runner, TaskReport, TransportUnavailable, Worker, WorkerSettings
 from tests.integration import metrics_relays
 from tests.integration.api.places import embedded_place, step
 from tests.integration.runtime.members import Deployment, until
@@ -370,7 +370,7 @@ class Scripted:
         taken, self.tasks = self.tasks[:room], self.tasks[room:]
         return taken
 
-    def report(self, words: Sequence[Word]) -> list[Answer]:
+    def report(self, words: Sequence[TaskReport]) -> list[Answer]:
         if any(word.task.token == "token-3" for word in words):  # noqa: S105 - the name of a task
             raise TransportUnavailable("the engine is away")
         return [Answer(word.task.token, word.task.token != "token-2", "as told") for word in words]  # noqa: S105

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from kapelle.cli.whole import cli
 from kapelle.lineage.emitting import Emitter
 from kapelle.lineage.errors import NotEmitted
-from kapelle.lineage.events import Attempt, Telling
+from kapelle.lineage.events import Attempt, LineageEvents
 from kapelle.topology.journal import KafkaJournal
 from kapelle.topology.kafka.config import KafkaSettings
 from tests.integration.api.places import Place, definition, kafka_place, step, until
@@ -118,7 +118,7 @@ def test_events_that_kafka_does_not_acknowledge_count_as_not_told(broker: Broker
     broker.create_topic(topic, partitions=1)
     impatient = {"producer.topic.metadata.propagation.max.ms": 500}  # with a topic that is gone
     emitter = Emitter(KafkaSettings(bootstrap_servers=broker.bootstrap_servers, extra=impatient), topic)
-    event = Telling("shop").event(Attempt("etl", 1, 1), RunState.START, 1_794_823_200_000)
+    event = LineageEvents("shop").event(Attempt("etl", 1, 1), RunState.START, 1_794_823_200_000)
     emitter.emit_all([event])
     admin = broker.admin()
     admin.delete_topics([topic])[topic].result(60)

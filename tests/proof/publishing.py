@@ -1,7 +1,8 @@
 """Do the public topics say what history says? Each number once, in order, nothing missing, nothing twice.
 
 What is expected is made from the internal histories alone, without the publishers' code. A public partition of changes
-is made from the partition of the same number of its one input, so their orders must be the same.
+is made from the partition of the same number of its input, so their orders must be the same. Only what happens to
+iterations and rounds comes from all partitions: it must be in the order of the history of each instance.
 """
 
 from collections import defaultdict
@@ -24,6 +25,7 @@ from kapelle.schemas.contracts import InstanceStatus, Verdict, WorkflowChangeTyp
 from tests.proof.checks import Seen
 
 Fact = tuple[Any, ...]
+INLINE: Final = ("maestro_foreach_", "maestro_while_")
 STATES: Final = (WORKFLOW_STATE, INSTANCE_STATE, STEP_STATE)
 KINDS: Final[dict[type, WorkflowChangeType]] = {
     c.VersionPushed: WorkflowChangeType.VERSION_PUSHED,
@@ -50,6 +52,7 @@ def publishing_violations(seen: Seen) -> list[str]:
     problems = [*_misnumbered(seen)]
     problems += _compared(seen, WORKFLOW_EVENTS, WORKFLOW_CHANGES, (_workflow_facts, _told_of_workflow))
     problems += _compared(seen, WORKFLOW_EVENTS, INSTANCE_CHANGES, (_instance_facts, _told_of_instance))
+    problems += _inline_violations(seen)
     problems += _compared(seen, RUN_EVENTS, STEP_CHANGES, (_step_facts, _told_of_step))
     for source in (SIGNAL_EVENTS, TRIGGER_EVENTS):
         problems += _compared(seen, source, SIGNAL_VERDICTS, (_verdict_facts, _told_by_verdict))
@@ -107,6 +110,30 @@ def _instance_facts(key: str, event: Any) -> Iterator[Fact]:
 
 def _told_of_instance(change: c.InstanceStatusChange) -> Fact:
     return change.workflow_id, change.instance_id, change.run_id, change.status, change.at_ms
+
+
+def _inline_violations(seen: Seen) -> Iterator[str]:
+    """Instance by instance: what has happened to iterations and rounds, and what was published of it."""
+    expected, found = defaultdict[str, list[Fact]](list), defaultdict[str, list[Fact]](list)
+    for partition, events in seen[RUN_EVENTS.name].items():
+        parents: dict[str, str] = {}
+        for key, event in events:
+            if key.startswith(INLINE) and isinstance(event, c.RunStarted | c.RunEnded):
+                expected[key].append((*_inline_fact(key, event, parents), partition))
+    for _, one in (row for rows in seen[INSTANCE_CHANGES.name].values() for row in rows):
+        if one.source_topic.endswith(RUN_EVENTS.name):
+            told = one.run_id, one.status, one.at_ms, one.parent, one.source_partition
+            found[f"{one.workflow_id}/{one.instance_id}"].append(told)
+    for key in expected.keys() | found.keys():
+        if expected[key] != found[key]:
+            yield f"{INSTANCE_CHANGES.name}: expected {expected[key]} of {key!r}, but found {found[key]}"
+
+
+def _inline_fact(key: str, event: c.RunStarted | c.RunEnded, parents: dict[str, str]) -> Fact:
+    if isinstance(event, c.RunEnded):
+        return event.run_id, event.status, event.at_ms, parents[key]
+    parents[key] = event.parent.key if event.parent is not None else ""
+    return event.run_id, InstanceStatus.IN_PROGRESS, event.at_ms, parents[key]
 
 
 def _step_facts(key: str, event: Any) -> Iterator[Fact]:

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kapelle.processors.runs.composites.identity import inline_id
 from kapelle.processors.wiring import SIGNAL_INTERNAL, SIGNALS, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action, RestartPolicy
-from kapelle.testing.engine import AUTHOR
+from kapelle.schemas.contracts import Action, ChildKind, RestartPolicy
+from kapelle.testing.engine import AUTHOR, RunHandle
 from kapelle.testing.replay import Recording
+from tests.support.trees import ROOT, foreach, rounds, subworkflow, task, tree
 
 RECORDED = Path(__file__).parent / "recorded"
 MINUTE_MS = 60_000
@@ -58,8 +60,8 @@ def queueing(engine: Recording) -> None:
     second.stop(Action.STOP, "not wanted")
     engine.advance(MINUTE_MS)
     for run in (third, first):
-        for task in engine.tasks(run)[-1:]:
-            task.succeed()
+        for last in engine.tasks(run)[-1:]:
+            last.succeed()
     engine.send(WORKFLOW_COMMANDS, "etl", c.StartInstances(AUTHOR, (c.Start("request-3"),)))  # a repetition
     engine.advance(MINUTE_MS)
 
@@ -101,7 +103,35 @@ def waiting(engine: Recording) -> None:
     engine.advance(180 * MINUTE_MS)
 
 
-STORIES: dict[str, Callable[[Recording], None]] = {"queueing": queueing, "joining": joining, "waiting": waiting}
+def composites(engine: Recording) -> None:
+    """All kinds of children; an iteration and a subworkflow fail; a restart of the tree, and one of a child; a stop."""
+    engine.push(tree(task("below-work"), workflow_id="below"))
+    engine.push(tree(foreach("loop", 3, task("work")), rounds("again", 2), subworkflow("call", "below")))
+    root, below = engine.start(ROOT), RunHandle(engine, "below", 1)
+    loop = inline_id(ChildKind.FOREACH, root.key, "loop")
+    iterations = [RunHandle(engine, loop, number) for number in (1, 2, 3)]
+    for number in (0, 2):
+        engine.task(iterations[number], "work").succeed()
+    engine.task(iterations[1], "work").fail("no good", c.Report.FATAL_ERROR)
+    engine.task(below, "below-work").fail("no good", c.Report.FATAL_ERROR)
+    engine.advance(MINUTE_MS)
+    root.restart()
+    engine.task(iterations[1], "work").succeed()
+    engine.task(below, "below-work").fail("no good", c.Report.FATAL_ERROR)
+    engine.advance(MINUTE_MS)
+    below.restart()
+    engine.task(below, "below-work").succeed()
+    engine.advance(MINUTE_MS)
+    engine.start(ROOT).stop(Action.STOP, "not wanted")
+    engine.advance(MINUTE_MS)
+
+
+STORIES: dict[str, Callable[[Recording], None]] = {
+    "queueing": queueing,
+    "joining": joining,
+    "waiting": waiting,
+    "composites": composites,
+}
 
 
 def main() -> None:

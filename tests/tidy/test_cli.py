@@ -19,6 +19,10 @@ SHARED = (
     "--url",
     "--request-id",
     "--log-level",
+    "--log-format",
+    "--metrics-port",
+    "--metrics",
+    "--session-timeout-ms",
     "-o",
 )
 

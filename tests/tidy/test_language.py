@@ -10,7 +10,7 @@ import pytest
 
 from kapelle.topology import exposition
 from kapelle.topology.exposition import Metric
-from tests.support import openapi_texts
+from tests.support import texts as golden
 from tests.tidy.files import REPOSITORY, UNITS, name_of, project_files
 
 # A phrase that is kept out, in lower case, and what to write instead.
@@ -48,6 +48,26 @@ PLAIN: Final = {
     "words of workers": "reports of workers",
     "lives in kafka": "runs on Kafka",
     "where to read on": "further reading",
+    "flat out": "at full speed",
+    "to and fro": "in alternating order",
+    "again and again": "repeatedly",
+    "tried again": "retried",
+    "go on": "continue",
+    "goes on": "continues",
+    "given out": "assigned or published",
+    "looked at": "examined, checked or read",
+    "in one go": "at the same time",
+    "at the least": "at least",
+    "what was gained": "improvements",
+    "nobody wants": "without a subscription, or that is not needed",
+    "nobody else": "no other, or the thing that is missing",
+    "anybody": "any client, reader or process",
+    "everybody": "all clients, readers or processes",
+    "whoever": "the caller, the user or the process",
+    "who asked": "the user who made the request",
+    "why, for people": "the reason, as text for people",
+    "for others:": "public",
+    "what a reader sees": "a reader reads",
 }
 
 # What users read, except pages that are made from the command line: add these when `--help` is plain.
@@ -56,6 +76,8 @@ HISTORY: Final = "docs/decisions/"  # decisions stay as they were taken
 
 # A dotted name as documents write it; a part in capitals stands for something else.
 MODULE: Final = re.compile(r"`(kapelle(?:\.(?![A-Z]+\b)[A-Za-z_][A-Za-z0-9_]*)+)`")
+
+DOC: Final = re.compile(r'"doc": "((?:[^"\\]|\\.)*)"')  # a description in a contract
 
 
 def pages() -> list[Path]:
@@ -83,7 +105,9 @@ def texts() -> Iterator[tuple[str, str]]:
     """What users read, by where it stands."""
     for page in pages():
         yield name_of(page), page.read_text()
-    yield "the OpenAPI document", openapi_texts.texts()
+    for contract in sorted((REPOSITORY / "schemas" / "avsc").glob("*.avsc")):
+        yield name_of(contract), " ".join(DOC.findall(contract.read_text()))
+    yield "the command line and the HTTP API", golden.texts()
     for metric in metrics():
         yield f"help of {metric.name}", metric.help
 
@@ -94,10 +118,10 @@ def test_phrases_of_the_old_dialect_are_kept_out_of_what_users_read() -> None:
         f"{where}: {phrase!r}: write {plain!r}"
         for where, text in read
         for phrase, plain in PLAIN.items()
-        if re.search(rf"\b{re.escape(phrase)}\b", text)
+        if re.search(rf"\b{re.escape(phrase)}(?!\w)", text)
     ]
 
-    assert len(read) > 90
+    assert len(read) > 180
     assert found == []
 
 

@@ -8,7 +8,7 @@
 """
 
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -28,7 +28,7 @@ ATTRIBUTE: Final = "ce-"  # what the headers of a CloudEvent begin with; on topi
 BATCH: Final = "application/cloudevents-batch"
 
 
-def _params(given: dict[str, Any]) -> dict[str, Any]:
+def _params(given: dict[str, object]) -> dict[str, object]:
     """Strings and integers of 64 bits."""
     wrong = [name for name, value in given.items() if not is_param(value)]
     if wrong:
@@ -37,13 +37,13 @@ def _params(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _moment(given: Any) -> Any:
+def _moment(given: object) -> object:
     if given is None or (type(given) is int and 0 <= given <= LONG_MAX) or _is_time(given):
         return given
     raise ValueError(f"Expected a time as ISO 8601 or in milliseconds, but found {str(given)[:SHOWN_CHARS_MAX]!r}")
 
 
-def _is_time(given: Any) -> bool:
+def _is_time(given: object) -> bool:
     try:
         return isinstance(given, str) and bool(datetime.fromisoformat(given))
     except ValueError:
@@ -57,7 +57,7 @@ MOMENT: Final = {
         {"type": "null"},
     ]
 }
-Moment = Annotated[Any, AfterValidator(_moment), WithJsonSchema(MOMENT)]
+Moment = Annotated[object, AfterValidator(_moment), WithJsonSchema(MOMENT)]
 SignalId = Annotated[str | None, Field(min_length=1, max_length=ID_CHARS_MAX)]
 
 
@@ -67,16 +67,16 @@ class AnnounceBody(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     name: Annotated[str, Field(min_length=1, max_length=NAME_CHARS_MAX)]
-    params: Annotated[dict[str, Any], Field(max_length=PARAMS_MAX), AfterValidator(_params)] = {}
+    params: Annotated[dict[str, object], Field(max_length=PARAMS_MAX), AfterValidator(_params)] = {}
     id: SignalId = None
     request_id: SignalId = None
     time: Moment = None
     request_time: Moment = None
-    payload: Any = None
+    payload: object = None
 
 
 # What a request may hold, for the page that describes the API. A CloudEvent in binary mode has any JSON for a body.
-REQUEST_BODY: Final[dict[str, Any]] = {
+REQUEST_BODY: Final[dict[str, object]] = {
     "requestBody": {
         "required": True,
         "content": {

@@ -22,7 +22,7 @@ BASE: Final = "/api/v3"
 # Hooks and SNS know senders by their signatures.
 OPEN_TO_ALL: Final = frozenset({f"{BASE}/health", f"{BASE}/ready", f"{BASE}/hooks/", f"{BASE}/sns/"})
 ABOUT: Final = (
-    "A workflow orchestrator on Kafka. A write appends a command to the log; the answer comes when its effect is "
+    "A workflow orchestrator on Kafka. A write appends a command to the log. The answer comes when its effect is "
     "visible. "
     "Every answer has the position of the view in the header `Kapelle-Watermark`. "
     "Errors are `application/problem+json`."

@@ -1,9 +1,9 @@
-"""Writing: a request becomes a command in the log, and is answered when the view shows what came of it."""
+"""Writing: a request becomes a command in the log, and is answered when the view shows its outcome."""
 
 import sqlite3
 import time
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from fastapi import Request
@@ -13,7 +13,7 @@ from kapelle.api.context import Context
 from kapelle.api.problems import BadRequest, NotSeen, Refused
 from kapelle.processors.streams import Stream
 from kapelle.schemas.contract import Contract
-from kapelle.schemas.contracts import CommandStatus
+from kapelle.schemas.contracts import CommandStatus, Refusal
 from kapelle.views.projection.news import request_news, run_news
 from kapelle.views.queries.requests import Outcome, outcomes
 
@@ -21,18 +21,22 @@ REFUSED: Final = "CommandRefused"
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A command, and where it goes."""
+    """A command, and where it goes.
+
+    `is_anywhere`: another instance may answer. A restart of a child climbs to the ancestor that runs it again.
+    """
 
     stream: Stream
     key: str
     command: Contract
     workflow_id: str
     instance_id: int | None = None
+    is_anywhere: bool = False
 
 
 async def ask(here: Context, caller: Caller, question: Question) -> Outcome:
     """Put the command into the log, and give what came of it. A refusal is raised as a problem."""
-    request_id, workflow_id = caller.request_id, question.workflow_id
+    request_id, workflow_id = caller.request_id, None if question.is_anywhere else question.workflow_id
     # The same request may have been made before: then its old outcomes are not the answer to this one.
     before = [] if caller.is_new else await here.read(outcomes, request_id, workflow_id)
     known = {outcome.place for outcome in before}
@@ -47,7 +51,8 @@ async def ask(here: Context, caller: Caller, question: Question) -> Outcome:
     if answer is None:
         raise NotSeen(request_id)
     if answer.kind == REFUSED:
-        raise Refused(answer.body, request_id)
+        body = answer.body
+        raise Refused(Refusal(body["refusal"]), body["message"], body["errors"], request_id)
     return answer
 
 
@@ -57,7 +62,7 @@ def _news(request_id: str, question: Question) -> Iterable[str]:
         yield run_news(question.workflow_id, question.instance_id)
 
 
-def settled(outcome: Outcome, caller: Caller, **more: Any) -> dict[str, Any]:
+def settled(outcome: Outcome, caller: Caller, **more: object) -> dict[str, object]:
     """The answer to a write that makes nothing with a number of its own."""
     unchanged = outcome.body.get("status") == CommandStatus.UNCHANGED
     return {

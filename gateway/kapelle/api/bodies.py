@@ -5,7 +5,7 @@ was written, so that numbers keep all their digits.
 """
 
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,17 +24,17 @@ class Body(BaseModel):
 class StartBody(Body):
     """Start an instance."""
 
-    initiator: dict[str, Any] | None = None
+    initiator: dict[str, object] | None = None
     request_id: RequestId = None
-    runtime_tags: list[Any] | None = None
-    run_params: dict[str, Any] | None = None
-    step_run_params: dict[str, Any] | None = None
-    artifacts: dict[str, Any] | None = None
+    runtime_tags: list[object] | None = None
+    run_params: dict[str, object] | None = None
+    step_run_params: dict[str, object] | None = None
+    artifacts: dict[str, object] | None = None
     correlation_id: Annotated[str | None, Field(max_length=1_000)] = None
     persist_failed_run: bool = False
 
 
-class Word(StrEnum):
+class CaselessEnum(StrEnum):
     """An enumeration that is read in any case."""
 
     @classmethod
@@ -42,7 +42,7 @@ class Word(StrEnum):
         return cls.__members__.get(value.upper()) if isinstance(value, str) else None
 
 
-class Policy(Word):
+class Policy(CaselessEnum):
     """Which steps of an instance a restart runs again."""
 
     RESTART_FROM_BEGINNING = "RESTART_FROM_BEGINNING"
@@ -50,7 +50,7 @@ class Policy(Word):
     RESTART_FROM_SPECIFIC = "RESTART_FROM_SPECIFIC"
 
 
-class UpstreamMode(Word):
+class UpstreamMode(CaselessEnum):
     """Where the restart of a step begins. Only the step itself is supported."""
 
     RESTART_FROM_STEP = "RESTART_FROM_STEP"
@@ -61,7 +61,7 @@ class RestartBody(Body):
 
     restart_policy: Policy = Policy.RESTART_FROM_INCOMPLETE
     request_id: RequestId = None
-    run_params: dict[str, Any] | None = None
+    run_params: dict[str, object] | None = None
 
 
 class StepRestartBody(Body):
@@ -70,7 +70,7 @@ class StepRestartBody(Body):
     restart_policy: Policy = Policy.RESTART_FROM_SPECIFIC
     upstream_restart_mode: UpstreamMode = UpstreamMode.RESTART_FROM_STEP
     request_id: RequestId = None
-    step_run_params: dict[str, Any] | None = None
+    step_run_params: dict[str, object] | None = None
 
 
 class ActionBody(Body):
@@ -111,8 +111,8 @@ class ReportBody(Body):
     report: ReportKind
     message: Annotated[str, Field(max_length=16_384)] = ""
     log: Annotated[str, Field(max_length=16_384)] = ""
-    outputs: dict[str, Any] | None = None
-    signals: Annotated[list[dict[str, Any]] | None, Field(max_length=100)] = None
+    outputs: dict[str, object] | None = None
+    signals: Annotated[list[dict[str, object]] | None, Field(max_length=100)] = None
 
 
 class ReportsBody(Body):
@@ -129,4 +129,4 @@ class OutputBody(Body):
     workflow_instance_id: Id
     step_id: Name
     token: Name
-    params: dict[str, Any]
+    params: dict[str, object]

@@ -15,7 +15,7 @@ from kapelle.api.guarding import ROLE
 from kapelle.api.problems import BadRequest, Forbidden, NotYet
 from kapelle.schemas.headers import trace_of
 from kapelle.views.projection.news import request_news
-from kapelle.views.queries.pages import LIMIT_DEFAULT, LIMIT_MAX, Wanted
+from kapelle.views.queries.pages import LIMIT_DEFAULT, LIMIT_MAX, PageRequest
 from kapelle.views.queries.requests import outcomes
 
 REQUEST_ID_CHARS_MAX: Final = 256
@@ -25,8 +25,15 @@ INT_MAX: Final = 2**63 - 1
 WorkflowId = Annotated[str, Path(min_length=1, max_length=256, description="The id of a workflow.")]
 InstanceId = Annotated[int, Path(ge=1, le=INT_MAX, description="The number of an instance.")]
 StepId = Annotated[str, Path(min_length=1, max_length=256, description="The id of a step.")]
-Selector = Annotated[str, Path(max_length=64, description="`active`, `latest`, `default` or a number.")]
-RunSelector = Annotated[str, Path(max_length=64, description="`latest` or a number.")]
+Selector = Annotated[
+    str,
+    Path(
+        max_length=64,
+        description="A version: a number, `active`, `latest` or `default`. `default` is the active version, or "
+        "the latest if none is active.",
+    ),
+]
+RunSelector = Annotated[str, Path(max_length=64, description="A number, or `latest`.")]
 
 
 class EndAction(StrEnum):
@@ -114,7 +121,7 @@ class Caller:
             ),
         ] = None,
         wait_ms: Annotated[
-            int | None, Query(ge=0, le=600_000, description="How long to wait for the effect to become visible.")
+            int | None, Query(ge=0, le=600_000, description="Wait at most this long until the effect is visible.")
         ] = None,
     ) -> None:
         self.user = user or "anonymous"
@@ -142,7 +149,7 @@ Writer = Annotated[Caller, Depends()]
 
 def _wait_s(
     here: Here,
-    wait_ms: Annotated[int | None, Query(ge=0, le=600_000, description="How long to wait for the view.")] = None,
+    wait_ms: Annotated[int | None, Query(ge=0, le=600_000, description="Wait at most this long for the view.")] = None,
 ) -> float:
     given = here.settings.wait_ms if wait_ms is None else wait_ms
     return min(given, here.settings.wait_ms_max) / 1000
@@ -188,13 +195,15 @@ def _page(
     last: Annotated[
         int | None, Query(ge=1, le=LIMIT_MAX, description="Return this many items before the cursor.")
     ] = None,
-    limit: Annotated[int | None, Query(ge=1, le=LIMIT_MAX, description="Alias of `first`.")] = None,
-    cursor: Annotated[str | None, Query(max_length=1_000, description="The cursor of an earlier page.")] = None,
-) -> Wanted:
+    limit: Annotated[int | None, Query(ge=1, le=LIMIT_MAX, description="The same as `first`.")] = None,
+    cursor: Annotated[
+        str | None, Query(max_length=1_000, description="Continue from this cursor of an earlier page.")
+    ] = None,
+) -> PageRequest:
     """The requested page of a list."""
     if last is not None and (first is not None or limit is not None):
         raise BadRequest("Expected `first` or `last`, but found both")
-    return Wanted(last or first or limit or LIMIT_DEFAULT, cursor or None, backwards=last is not None)
+    return PageRequest(last or first or limit or LIMIT_DEFAULT, cursor or None, backwards=last is not None)
 
 
-Page = Annotated[Wanted, Depends(_page)]
+Page = Annotated[PageRequest, Depends(_page)]

@@ -1,4 +1,4 @@
-"""Definitions are checked one at a time, off the event loop, so that checking never slows down what others ask.
+"""Definitions are checked one at a time, off the event loop, so that a check never delays other requests.
 
 A check may take a third of a second of computing. Several at a time would share the interpreter with every read; one
 at a time leaves most of it to the others. Callers wait for their turn, and when too many wait the next one is asked to

@@ -1,4 +1,4 @@
-"""Giving tasks to workers: the engine decides who gets one, and only what it has granted is handed out.
+"""The assignment of tasks to workers. The engine decides, and only tasks that it has granted are handed out.
 
 1. A poll takes waiting tasks from the view, none that another poll of this node is after.
 2. It says STARTED for each in the name of its worker, and waits for what the engine makes of it.
@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from kapelle.api.context import Context
-from kapelle.api.looking import SharedLooks
+from kapelle.api.looking import SharedQueries
 from kapelle.processors.wiring import RUN_COMMANDS, run_key
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Report, StepStatus
@@ -54,7 +54,7 @@ class Claims:
 
     def __init__(self, here: Context) -> None:
         self._here = here
-        self._looks = SharedLooks(here)
+        self._looks = SharedQueries(here)
         self._open: dict[str, Claim] = {}  # by token: asked for, not answered
         self._given: dict[str, None] = {}  # tokens that were handed out: a look at the view may be older than that
         self._told: dict[tuple[str, str], None] = {}  # (worker, token) of cancellations that were told

@@ -1,4 +1,4 @@
-"""Connections: how many there may be, and how long each may keep us waiting.
+"""The limits of connections: their number, and the time that a client may take.
 
 | what | what is done |
 |---|---|
@@ -16,11 +16,13 @@ import logging
 import resource
 import time
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import h11
 import msgspec
+from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from kapelle.topology.tables.descriptors import open_files_max
 
@@ -68,7 +70,7 @@ def connections_here() -> int:
     return CONNECTIONS_MAX if soft == resource.RLIM_INFINITY else connections_of(soft)
 
 
-class Seldom(logging.Filter):
+class OncePerInterval(logging.Filter):
     """Lets a warning of the same words pass once in a while, however often it is given. Errors always pass."""
 
     def __init__(self, every_s: float = QUIET_S, now_s: Callable[[], float] = time.monotonic) -> None:
@@ -87,7 +89,7 @@ class Seldom(logging.Filter):
         return True
 
 
-_log.addFilter(Seldom())
+_log.addFilter(OncePerInterval())
 
 
 class LimitedProtocol(H11Protocol):
@@ -96,8 +98,14 @@ class LimitedProtocol(H11Protocol):
     limits: ClassVar[Limits]
     waiting: ClassVar[dict["LimitedProtocol", None]]
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, object],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
         self.logger = _log
         self._phase: object = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -176,9 +184,9 @@ def limited(limits: Limits) -> type[LimitedProtocol]:
     return type("Limited", (LimitedProtocol,), {"limits": limits, "waiting": {}})
 
 
-def quiet(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def quiet(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
     """The exception handler of a server's loop. asyncio would write a traceback for each accept that fails."""
-    if isinstance(context.get("exception"), OSError) and "socket" in context and "accept" in context["message"]:
+    if isinstance(context.get("exception"), OSError) and "socket" in context and "accept" in str(context["message"]):
         _log.warning("no file descriptor is left to accept a connection: the limit of open files is too low")
         return
     loop.default_exception_handler(context)

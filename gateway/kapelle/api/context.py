@@ -1,4 +1,4 @@
-"""What every route works with: the journal, the view and the settings, and the two things that routes do with them.
+"""The context of every route: the journal, the view and the settings, and the two operations on them.
 
 Routes are coroutines and never block: the view is read in threads, and waiting for it costs no thread at all, so that
 thousands of workers can wait for tasks at a time.
@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Annotated, Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Annotated, Concatenate, Final, ParamSpec, TypeVar
 
 import anyio.to_thread
 import msgspec
@@ -135,7 +135,7 @@ Here = Annotated[Context, Depends(context_of)]
 
 
 def json_response(
-    value: Any, status: int = 200, headers: dict[str, str] | None = None, *, mark: str | None = None
+    value: object, status: int = 200, headers: dict[str, str] | None = None, *, mark: str | None = None
 ) -> Response:
     """A value as JSON. `mark` is the watermark that it was read at."""
     if mark is not None:

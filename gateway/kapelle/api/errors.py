@@ -1,4 +1,4 @@
-"""What can go wrong with the API itself, by who must act. What is wrong with a request is a problem: see `problems`.
+"""The errors of the API itself, by who must act. The errors of requests are problems: see `problems`.
 
 ApiError
 ├── operator: BadTokens              tokens that cannot be used as they are written

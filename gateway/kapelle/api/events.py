@@ -1,4 +1,4 @@
-"""Events as they stand in the log: those of an instance, and all that come from now on.
+"""Events as they are in the log: the events of an instance, and a stream of new events.
 
 The view knows where the events of an instance stand, and the log has them: so a history is read from the log itself,
 by its offsets. Whoever tails has a reader of their own, and an id with each event that says how far they are.
@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 import anyio.to_thread
 import msgspec
@@ -36,7 +36,7 @@ TAILS_MAX: Final = 64
 _PART: Final = re.compile(r"([wrst])(\d{1,6})\.(\d{1,18})")
 
 
-def event_record(entry: Entry) -> dict[str, Any]:
+def event_record(entry: Entry) -> dict[str, object]:
     """An event with its place. Its own fields are as the contract has them."""
     workflow_id, instance_id = _whose(entry)
     return {
@@ -112,7 +112,7 @@ def _cut(offsets: Sequence[int]) -> list[tuple[int, int]]:
 # Tailing --------------------------------------------------------------------------------------------------------------
 
 
-class Which(msgspec.Struct, frozen=True):
+class EventFilter(msgspec.Struct, frozen=True):
     """Which events somebody wants to hear of: all, unless something is said."""
 
     types: frozenset[str] = frozenset()
@@ -189,18 +189,18 @@ class Tails:
         journal = self._here.journal
         return {(s.name, number): end for s in TAILED.values() for number, end in journal.ends(s).items()}
 
-    async def blocks(self, which: Which, begin: Begin, quiet_s: float | None = None) -> AsyncIterator[bytes]:
+    async def blocks(self, selected: EventFilter, begin: Begin, quiet_s: float | None = None) -> AsyncIterator[bytes]:
         """Events as server-sent events, until the server stops or nobody listens.
 
         With `quiet_s` also until all that was there has been told, and nothing has come for so long.
         """
         try:
-            async for block in self._followed(which, begin, float("inf") if quiet_s is None else quiet_s):
+            async for block in self._followed(selected, begin, float("inf") if quiet_s is None else quiet_s):
                 yield block
         except JournalError:
             return  # the log is away: they come again with the id of the last event, and miss nothing
 
-    async def _followed(self, which: Which, begin: Begin, quiet_s: float) -> AsyncIterator[bytes]:
+    async def _followed(self, selected: EventFilter, begin: Begin, quiet_s: float) -> AsyncIterator[bytes]:
         positions = dict(begin.starts)
         follower = await anyio.to_thread.run_sync(self._here.journal.follow, tuple(TAILED.values()), positions)
         try:
@@ -210,7 +210,7 @@ class Tails:
                 entries = await anyio.to_thread.run_sync(follower.take, TAKEN_MAX, WAIT_S, limiter=self._threads)
                 for entry in entries:
                     positions[entry.stream, entry.partition] = entry.offset + 1
-                    if which.has(entry):
+                    if selected.has(entry):
                         yield _block(entry, positions)
                         told_s = time.monotonic()
                 if entries or not begin.has_read_all(follower.positions):

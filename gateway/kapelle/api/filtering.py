@@ -16,25 +16,42 @@ LABEL_CHARS_MAX: Final = 2 * VALUE_CHARS_MAX
 
 Status = Annotated[
     list[InstanceStatus],
-    Query(max_length=EACH_MAX, description="Only instances with this status. Repeatable: any of them."),
+    Query(
+        max_length=EACH_MAX,
+        description="Return only instances with this status. Repeatable: an instance has one of them.",
+    ),
 ]
 Tag = Annotated[
-    list[str], Query(max_length=EACH_MAX, description="Only instances with this tag. Repeatable: all of them.")
+    list[str],
+    Query(
+        max_length=EACH_MAX, description="Return only instances with this tag. Repeatable: an instance has all of them."
+    ),
 ]
 Param = Annotated[
     list[str],
-    Query(max_length=EACH_MAX, description="Only instances with this parameter value: `name=value`."),
+    Query(
+        max_length=EACH_MAX, description="Return only instances with this parameter value: `name=value`. Repeatable."
+    ),
 ]
 Initiator = Annotated[
     str | None,
-    Query(max_length=64, description="Only instances with this kind of initiator: `manual`, `signal`, `time`, …"),
+    Query(
+        max_length=64, description="Return only instances with this type of initiator: `manual`, `signal`, `time`, …"
+    ),
 ]
 Since = Annotated[
     str | None,
-    Query(max_length=64, description="Only instances created at or after this time (ISO 8601 or milliseconds)."),
+    Query(
+        max_length=64,
+        description="Return only instances created at this time or later: ISO 8601, or milliseconds since 1970.",
+    ),
 ]
 Until = Annotated[
-    str | None, Query(max_length=64, description="Only instances created before this time (ISO 8601 or milliseconds).")
+    str | None,
+    Query(
+        max_length=64,
+        description="Return only instances created before this time: ISO 8601, or milliseconds since 1970.",
+    ),
 ]
 
 
@@ -82,4 +99,4 @@ def _filters(
     return Filters(statuses=statuses, labels=labels, since_ms=since_ms, until_ms=until_ms)
 
 
-Asked = Annotated[Filters, Depends(_filters)]
+InstanceFilters = Annotated[Filters, Depends(_filters)]

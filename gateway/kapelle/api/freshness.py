@@ -1,4 +1,4 @@
-"""How far the view must be before a read is answered, and how far it is: both are written alike.
+"""The position that the view must reach before a read is answered, and its current position, in one format.
 
     workflows.events-0:12,runs.events-1:40      in ?min_offset=, made by hand
     {"workflows.events-0":12,"runs.events-1":40}      in the header Kapelle-Watermark, as an answer has told it

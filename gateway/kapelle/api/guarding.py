@@ -1,4 +1,4 @@
-"""Lets in only those who are known, before anything of their request is read. What they may do, routes say: `needs`."""
+"""Refuses unknown callers before their requests are read. Routes check the role of a caller with `needs`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

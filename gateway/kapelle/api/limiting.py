@@ -1,4 +1,4 @@
-"""Refuses bodies that are too large before they are read, or while they are."""
+"""Refuses bodies that are too large before they are read, or while they are read."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""One look at the view for all who ask the same of it: a thousand waiting workers cost what one costs."""
+"""One query of the view for all callers with the same question: a thousand waiting workers cost as much as one."""
 
 import asyncio
 import sqlite3
@@ -12,7 +12,7 @@ T = TypeVar("T")
 KEPT_MAX: Final = 1_000
 
 
-class SharedLooks:
+class SharedQueries:
     """What was found in the present state of the view, by name of the question. For one event loop."""
 
     def __init__(self, here: Context) -> None:

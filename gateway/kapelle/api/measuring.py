@@ -7,7 +7,7 @@ would begin at zero after each restart.
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -83,7 +83,7 @@ class Measured:
 
 def _route(scope: Scope) -> str:
     """The route as it is documented, below its base: a path would be another one for each workflow."""
-    found: Any = scope.get("route")
+    found: object = scope.get("route")
     return str(getattr(found, "path", OTHER))
 
 

@@ -1,4 +1,4 @@
-"""Names in paths: all that may be announced can be read, with slashes and newlines in it."""
+"""Names of signals in paths. They may contain slashes and newlines."""
 
 from typing import Final
 

@@ -16,7 +16,7 @@
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from fastapi import Request, Response
@@ -108,9 +108,9 @@ class Unavailable(Problem):
 class Refused(Problem):
     """The engine refused the command."""
 
-    def __init__(self, body: dict[str, Any], request_id: str) -> None:
-        super().__init__(body["message"], body["errors"], request_id=request_id)
-        self.status = STATUS_OF.get(Refusal(body["refusal"]), 400)
+    def __init__(self, refusal: Refusal, message: str, errors: Sequence[str], request_id: str) -> None:
+        super().__init__(message, errors, request_id=request_id)
+        self.status = STATUS_OF.get(refusal, 400)
 
 
 class NotSeen(Exception):
@@ -123,7 +123,7 @@ class NotSeen(Exception):
 
 def problem_response(problem: Problem) -> Response:
     """The response for a problem."""
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "type": "about:blank",
         "title": HTTPStatus(problem.status).phrase,
         "status": problem.status,

@@ -1,12 +1,12 @@
 """The reports of workers, and whether the engine accepted them.
 
-What is certain without asking is answered at once: an attempt that is over never comes back, and one that another
-worker has stays that worker's. Everything else is put into the log. A heartbeat is not waited for.
+A result that is certain is returned at once: an ended attempt never runs again, and a task that another worker has
+stays with that worker. All other reports go to the log. The call does not wait for the result of a heartbeat.
 """
 
 import asyncio
 import sqlite3
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -23,7 +23,7 @@ from kapelle.views.queries.tasks import AttemptFound
 S = StepStatus
 Refusals = dict[str, list[tuple[str, str]]]
 
-# What becomes of an attempt whose worker said so, and is heard.
+# The states that an attempt can have after an accepted report.
 BECOMES: Final = {
     Report.HEARTBEAT: frozenset({S.RUNNING}),
     Report.SUCCEEDED: frozenset({S.SUCCEEDED, S.INTERNALLY_FAILED}),
@@ -40,7 +40,7 @@ OTHER_ANSWER: Final = (
 )
 
 
-class Said(msgspec.Struct, frozen=True):
+class TaskReport(msgspec.Struct, frozen=True):
     """A report of a worker on one task."""
 
     token: str
@@ -56,98 +56,102 @@ class Said(msgspec.Struct, frozen=True):
 
     @property
     def command(self) -> c.ReportTask:
-        """As the engine takes it."""
+        """The command to the engine."""
         return c.ReportTask(
             self.token, self.step_id, self.worker, self.report, self.message, self.outputs, self.signals, self.log
         )
 
 
-class Heard(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Whether it was taken: yes, no, or not known yet."""
+class ReportResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Whether the engine accepted a report: yes, no, or not known yet."""
 
     token: str
     accepted: bool | None
     reason: str | None = None
 
-    def record(self) -> dict[str, Any]:
-        """For the answer."""
-        about: dict[str, Any] = {"token": self.token, "accepted": self.accepted}
+    def record(self) -> dict[str, object]:
+        """The result in the answer of the API."""
+        about: dict[str, object] = {"token": self.token, "accepted": self.accepted}
         return about if self.reason is None else {**about, "reason": self.reason}
 
 
-async def report(here: Context, said: list[Said], wait_s: float) -> list[Heard]:
-    """Hand on what is said, and tell what became of each."""
-    if not said:
+async def report(here: Context, reports: list[TaskReport], wait_s: float) -> list[ReportResult]:
+    """Send reports to the engine. Returns the result of each."""
+    if not reports:
         return []
-    known = await here.read(queries.attempts_by, [one.token for one in said])
-    before = await here.read(_refusals, said)
-    certain = [_certain(one, known.get(one.token)) for one in said]
-    open_ = [one for one, heard in zip(said, certain, strict=True) if heard is None]
+    known = await here.read(queries.attempts_by, [one.token for one in reports])
+    before = await here.read(_refusals, reports)
+    certain = [_certain(one, known.get(one.token)) for one in reports]
+    open_ = [one for one, result in zip(reports, certain, strict=True) if result is None]
     await asyncio.gather(
         *[here.publish(RUN_COMMANDS, run_key(one.workflow_id, one.instance_id), one.command) for one in open_]
     )
     asked = [one for one in open_ if one.report is not Report.HEARTBEAT]
     answered = await _answers(here, asked, before, wait_s=wait_s)
     return [
-        heard if heard is not None else answered.get(one.token, Heard(one.token, None))
-        for one, heard in zip(said, certain, strict=True)
+        result if result is not None else answered.get(one.token, ReportResult(one.token, None))
+        for one, result in zip(reports, certain, strict=True)
     ]
 
 
-def _certain(said: Said, attempt: AttemptFound | None) -> Heard | None:
-    """What can be told without asking the engine; None if that is nothing."""
+def _certain(sent: TaskReport, attempt: AttemptFound | None) -> ReportResult | None:
+    """The result, if it is certain without the engine; otherwise None."""
     if attempt is None:
         return None
     if (attempt.workflow_id, attempt.instance_id, attempt.step_id) != (
-        said.workflow_id,
-        said.instance_id,
-        said.step_id,
+        sent.workflow_id,
+        sent.instance_id,
+        sent.step_id,
     ):
-        return Heard(said.token, False, f"Expected the step of the token, which is {attempt.step_id!r}")
-    if attempt.worker is not None and attempt.worker != said.worker:
-        return Heard(said.token, False, f"Expected a report of {attempt.worker!r}, which has the task")
+        return ReportResult(sent.token, False, f"Expected the step of the token, which is {attempt.step_id!r}")
+    if attempt.worker is not None and attempt.worker != sent.worker:
+        return ReportResult(sent.token, False, f"Expected a report of {attempt.worker!r}, which has the task")
     if attempt.status in GIVEN_OUT:
         return None
-    return _over(said, attempt)
+    return _over(sent, attempt)
 
 
-def _over(said: Said, attempt: AttemptFound) -> Heard:
-    """The attempt is over: as its worker said, or otherwise."""
-    if said.report is not Report.HEARTBEAT and attempt.status in BECOMES[said.report]:
-        if attempt.answer == answer_of(said.command):
-            return Heard(said.token, True, attempt.reason or None)
+def _over(sent: TaskReport, attempt: AttemptFound) -> ReportResult:
+    """The result for an attempt that has ended, as its worker reported or otherwise."""
+    if sent.report is not Report.HEARTBEAT and attempt.status in BECOMES[sent.report]:
+        if attempt.answer == answer_of(sent.command):
+            return ReportResult(sent.token, True, attempt.reason or None)
         if attempt.answer is not None:
-            return Heard(said.token, False, OTHER_ANSWER)
-    return Heard(said.token, False, f"Expected attempt {attempt.attempt} to be running, but it is {attempt.status}")
+            return ReportResult(sent.token, False, OTHER_ANSWER)
+    return ReportResult(
+        sent.token, False, f"Expected attempt {attempt.attempt} to be running, but it is {attempt.status}"
+    )
 
 
-async def _answers(here: Context, said: list[Said], before: Refusals, *, wait_s: float) -> dict[str, Heard]:
-    """What the view shows of each, as soon as it shows something of all, or as far as it does in time."""
-    if not said:
+async def _answers(
+    here: Context, reports: list[TaskReport], before: Refusals, *, wait_s: float
+) -> dict[str, ReportResult]:
+    """The results that the view shows. Waits until it shows all of them, or until the time is over."""
+    if not reports:
         return {}
-    latest: dict[str, Heard] = {}
+    latest: dict[str, ReportResult] = {}
 
     def look(connection: sqlite3.Connection) -> bool | None:
-        latest.update(_heard(connection, said, before))
-        return len(latest) == len({one.token for one in said}) or None
+        latest.update(_results(connection, reports, before))
+        return len(latest) == len({one.token for one in reports}) or None
 
-    await here.seen({run_news(one.workflow_id, one.instance_id) for one in said}, look, wait_s)
+    await here.seen({run_news(one.workflow_id, one.instance_id) for one in reports}, look, wait_s)
     return latest
 
 
-def _refusals(connection: sqlite3.Connection, said: list[Said]) -> Refusals:
-    return queries.refusals(connection, [one.token for one in said], said[0].worker)
+def _refusals(connection: sqlite3.Connection, reports: list[TaskReport]) -> Refusals:
+    return queries.refusals(connection, [one.token for one in reports], reports[0].worker)
 
 
-def _heard(connection: sqlite3.Connection, said: list[Said], before: Refusals) -> dict[str, Heard]:
-    attempts = queries.attempts_by(connection, [one.token for one in said])
-    refusals = _refusals(connection, said)
-    found: dict[str, Heard] = {}
-    for one in said:
+def _results(connection: sqlite3.Connection, reports: list[TaskReport], before: Refusals) -> dict[str, ReportResult]:
+    attempts = queries.attempts_by(connection, [one.token for one in reports])
+    refusals = _refusals(connection, reports)
+    found: dict[str, ReportResult] = {}
+    for one in reports:
         attempt = attempts.get(one.token)
         refused = [why for what, why in refusals.get(one.token, ()) if what == one.report]
         if attempt is not None and attempt.status not in GIVEN_OUT:
             found[one.token] = _over(one, attempt)
         elif len(refusals.get(one.token, ())) > len(before.get(one.token, ())) and refused:
-            found[one.token] = Heard(one.token, False, refused[-1])
+            found[one.token] = ReportResult(one.token, False, refused[-1])
     return found

@@ -1,4 +1,4 @@
-"""Serving the application: bound before anything is promised, stopped in good order.
+"""The server of the application. It binds its address before it reports that it is ready, and stops in order.
 
 serve(app, "127.0.0.1", 8080, ready=print)          # in this thread, until a signal
 

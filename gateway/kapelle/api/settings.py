@@ -1,4 +1,4 @@
-"""How the API behaves: its limits and who may do what."""
+"""The settings of the API: its limits, and its tokens."""
 
 from typing import Final
 

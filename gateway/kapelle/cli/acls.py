@@ -1,4 +1,4 @@
-"""Who needs which rights in Kafka, for the topics of one prefix: the least that works, by what a process is for.
+"""The minimum rights in Kafka for the topics of one prefix, by the role of a process.
 
 | role | is |
 |---|---|

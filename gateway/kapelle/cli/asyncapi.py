@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypedDict
 
 import yaml
 
@@ -16,6 +16,7 @@ from kapelle.processors.publisher.streams import KEYS
 from kapelle.processors.streams import Keep, Stream
 from kapelle.processors.wiring import SIGNALS
 from kapelle.registry.contracts import public_streams
+from kapelle.schemas import Contract
 from kapelle.topology.build import Topology
 
 AVRO: Final = "application/vnd.apache.avro+json;version=1.9.0"
@@ -27,7 +28,43 @@ DESCRIPTION: Final = (
 )
 
 
-def document(topology: Topology) -> dict[str, Any]:
+class Channel(TypedDict):
+    """A topic."""
+
+    address: str
+    description: str
+    messages: dict[str, dict[str, str]]
+    bindings: dict[str, dict[str, object]]
+
+
+class Message(TypedDict):
+    """The records of one contract."""
+
+    name: str
+    summary: str
+    contentType: str
+    payload: dict[str, object]
+    bindings: dict[str, dict[str, object]]
+
+
+class Components(TypedDict):
+    """The parts that channels refer to."""
+
+    messages: dict[str, Message]
+
+
+class Document(TypedDict):
+    """The parts of the document that Kapelle writes."""
+
+    asyncapi: str
+    info: dict[str, str]
+    defaultContentType: str
+    channels: dict[str, Channel]
+    operations: dict[str, dict[str, object]]
+    components: Components
+
+
+def document(topology: Topology) -> Document:
     """The whole document."""
     streams = public_streams(topology)
     taken = [stream for stream in topology.streams.values() if stream == SIGNALS]
@@ -50,12 +87,12 @@ def document(topology: Topology) -> dict[str, Any]:
     }
 
 
-def as_yaml(found: dict[str, Any]) -> str:
+def as_yaml(found: Document) -> str:
     """The document as it is kept and shown."""
     return yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=120)
 
 
-def _contracts(stream: Stream) -> list[Any]:
+def _contracts(stream: Stream) -> list[type[Contract]]:
     return [one for one in stream.contracts if one is not Foreign]
 
 
@@ -63,7 +100,7 @@ def _id(stream: Stream) -> str:
     return stream.name.replace(".", "-")
 
 
-def _channel(topology: Topology, stream: Stream) -> dict[str, Any]:
+def _channel(topology: Topology, stream: Stream) -> Channel:
     kafka = {
         "bindingVersion": "0.5.0",
         "topic": topology.topic(stream),
@@ -79,11 +116,11 @@ def _channel(topology: Topology, stream: Stream) -> dict[str, Any]:
     }
 
 
-def _operation(action: str, stream: Stream) -> dict[str, Any]:
+def _operation(action: str, stream: Stream) -> dict[str, object]:
     return {"action": action, "channel": {"$ref": f"#/channels/{_id(stream)}"}}
 
 
-def _message(contract: Any) -> dict[str, Any]:
+def _message(contract: type[Contract]) -> Message:
     schema = json.loads(contract.SCHEMA)
     return {
         "name": contract.FULL_NAME,

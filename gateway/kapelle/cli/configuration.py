@@ -10,14 +10,13 @@ import typing
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
-import typer.main
-from typer.core import TyperGroup
+from msgspec.structs import FieldInfo
 
 from kapelle.api import ApiSettings
-from kapelle.cli.whole import cli
+from kapelle.cli.reference import commands, root
 from kapelle.topology.embedded import EmbeddedSettings
 from kapelle.topology.embedded.inbox import InboxLimits
 from kapelle.topology.kafka.config import OWNED, KafkaSettings
@@ -72,18 +71,16 @@ def configuration() -> str:
 
 
 def _variables() -> Iterator[tuple[str, str]]:
-    found = {name: f"the same as `{flag}`" for name, flag in sorted(_flags(typer.main.get_command(cli)))}
+    found = {name: f"the same as `{flag}`" for name, flag in sorted(_flags())}
     return ((f"`{name}`", meaning) for name, meaning in sorted((found | VARIABLES).items()))
 
 
-def _flags(command: Any) -> Iterator[tuple[str, str]]:
+def _flags() -> Iterator[tuple[str, str]]:
     """The variables that stand for flags, with the flags."""
-    if isinstance(command, TyperGroup):
-        for inner in command.commands.values():
-            yield from _flags(inner)
-    for parameter in command.params:
-        if isinstance(parameter.envvar, str):
-            yield parameter.envvar, parameter.opts[0]
+    for _, command in commands(root(), ("kapelle",)):
+        for parameter in command.params:
+            if isinstance(parameter.envvar, str):
+                yield parameter.envvar, parameter.opts[0]
 
 
 def _fields(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str, str]]:
@@ -94,7 +91,7 @@ def _fields(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str, str]]:
         yield f"`{field.name}`", _default(field, types[field.name]), said.get(field.name, "")
 
 
-def _default(field: Any, kind: Any) -> str:
+def _default(field: FieldInfo, kind: object) -> str:
     value = field.default
     if value is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT:
         return "none: it must be given"

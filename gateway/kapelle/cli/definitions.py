@@ -13,7 +13,7 @@ STDIN: Final = "-"
 SUFFIXES: Final = {".json": False, ".yaml": True, ".yml": True}
 BYTES_MAX: Final = 1_000_000  # what the server takes
 
-File = Annotated[str, typer.Argument(metavar="FILE|-", help="Definition file: .json, .yaml or .yml. - reads stdin.")]
+File = Annotated[str, typer.Argument(metavar="FILE|-", help="Definition file: .json, .yaml or .yml. - is stdin.")]
 
 
 class Written(msgspec.Struct, frozen=True):

@@ -5,9 +5,11 @@ import importlib.util
 import inspect
 import re
 import sys
+from collections.abc import Mapping
 from functools import reduce
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import Final
 
 from kapelle.cli.errors import AppFailed, AppMissing, BadReference, NotATopology, with_line
 from kapelle.processors.errors import ProcessorError
@@ -26,17 +28,17 @@ def load_topology(reference: str, *, prefix: str | None = None, partitions: int 
         raise BadReference(f"Expected --app MODULE:ATTRIBUTE such as {DEFAULT_APP}, but found {reference!r}")
     module, attribute = matched.groups()
     found = attribute_of(module_of(module), module, attribute)
-    asked = {name: value for name, value in (("prefix", prefix), ("partitions", partitions)) if value is not None}
-    made = found if isinstance(found, Topology) else _called(found, reference, asked)
-    if isinstance(found, Topology) and asked:
+    given = {name: value for name, value in (("prefix", prefix), ("partitions", partitions)) if value is not None}
+    made = found if isinstance(found, Topology) else _called(found, reference, given)
+    if isinstance(found, Topology) and given:
         raise NotATopology(
-            f"Expected {reference} to be a function, because {_flags(asked)} was given, but it is a Topology: "
+            f"Expected {reference} to be a function, because {_flags(given)} was given, but it is a Topology: "
             "it has its prefix and partitions already"
         )
     return made
 
 
-def module_of(name: str) -> Any:
+def module_of(name: str) -> ModuleType:
     """A module, which may be in the current folder."""
     here = str(Path.cwd())
     if here not in sys.path:  # an installed command does not have the current folder on its path, and `python -m` does
@@ -53,7 +55,7 @@ def module_of(name: str) -> Any:
         raise AppFailed(f"Module {name} could not be imported: {with_line(error)}") from error
 
 
-def module_at(file: Path) -> Any:
+def module_at(file: Path) -> ModuleType:
     """A module in a file: this one, whatever other modules have its name. It may import what lies beside it."""
     path = file.resolve()
     known = sys.modules.get(file.stem)
@@ -77,7 +79,7 @@ def module_at(file: Path) -> Any:
     return made
 
 
-def attribute_of(module: Any, name: str, attribute: str) -> Any:
+def attribute_of(module: ModuleType, name: str, attribute: str) -> object:
     """What a module has under a name, dotted or not."""
     try:
         return reduce(getattr, attribute.split("."), module)
@@ -85,18 +87,18 @@ def attribute_of(module: Any, name: str, attribute: str) -> Any:
         raise AppMissing(f"Expected {attribute!r} in module {name} ({module.__file__}), but it is not there") from error
 
 
-def _called(found: Any, reference: str, asked: dict[str, Any]) -> Topology:
+def _called(found: object, reference: str, given: Mapping[str, str | int]) -> Topology:
     if not callable(found):
         raise NotATopology(
             f"Expected {reference} to be a Topology or a function that gives one, but found {type(found).__name__}"
         )
     try:
-        inspect.signature(found).bind(**asked)
+        inspect.signature(found).bind(**given)
     except (TypeError, ValueError) as error:
-        given = f"with {_flags(asked)}" if asked else "without arguments"
-        raise NotATopology(f"Expected to call {reference} {given}, but it cannot be called so: {error}") from error
+        how = f"with {_flags(given)}" if given else "without arguments"
+        raise NotATopology(f"Expected to call {reference} {how}, but it cannot be called so: {error}") from error
     try:
-        made = found(**asked)
+        made = found(**given)
     except (TopologyError, ProcessorError):
         raise
     except Exception as error:
@@ -106,5 +108,5 @@ def _called(found: Any, reference: str, asked: dict[str, Any]) -> Topology:
     return made
 
 
-def _flags(asked: dict[str, Any]) -> str:
-    return " and ".join(f"--{name}" for name in asked)
+def _flags(given: Mapping[str, str | int]) -> str:
+    return " and ".join(f"--{name}" for name in given)

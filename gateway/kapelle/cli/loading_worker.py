@@ -3,7 +3,8 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
 
 from kapelle.cli.errors import AppFailed, AppMissing, BadReference, NotAWorker
 from kapelle.cli.loading import attribute_of, module_at, module_of
@@ -54,7 +55,7 @@ def _named(reference: str) -> tuple[str, str | None]:
     return module, attribute
 
 
-def _only(module: Any, name: str) -> "Worker":
+def _only(module: ModuleType, name: str) -> "Worker":
     """The worker of a module: the one called so, or the only one there is."""
     from kapelle.worker import Worker  # noqa: PLC0415 - slow to import
 
@@ -71,7 +72,7 @@ def _kind(name: str) -> str:
     return "" if name.endswith(".py") else "module "
 
 
-def _worker(found: Any, reference: str) -> "Worker":
+def _worker(found: object, reference: str) -> "Worker":
     from kapelle.worker import Worker  # noqa: PLC0415 - slow to import
 
     if not isinstance(found, Worker):

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 from kapelle.schemas.headers import rfc3339
 
@@ -46,7 +46,7 @@ class Lines(logging.Formatter):
         self._form = form
 
     def format(self, record: logging.LogRecord) -> str:
-        pairs: dict[str, Any] = {
+        pairs: dict[str, object] = {
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),

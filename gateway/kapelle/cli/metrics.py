@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import TCPServer
-from typing import Any, Final
+from typing import Final
 
 from kapelle.cli.errors import AddressTaken
 from kapelle.topology.exposition import CONTENT_TYPE, now, total
@@ -42,7 +42,7 @@ class _Server(TCPServer):
 
     allow_reuse_address = True
 
-    def handle_error(self, *_: Any) -> None:
+    def handle_error(self, *_: object) -> None:
         _log.debug("a client of metrics went away", exc_info=True)
 
 

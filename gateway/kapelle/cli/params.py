@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from kapelle.cli.errors import BadParam
 
 
-def given(words: Sequence[str], option: str = "--param") -> dict[str, Any]:
+def given(words: Sequence[str], option: str = "--param") -> dict[str, object]:
     """The parameters by their names."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name.strip():
@@ -20,7 +19,7 @@ def given(words: Sequence[str], option: str = "--param") -> dict[str, Any]:
     return found
 
 
-def strict_json(text: str) -> Any:
+def strict_json(text: str) -> object:
     """What JSON says, and nothing that only Python takes for JSON: NaN would reach the server as null."""
     return json.loads(text, parse_constant=_refused)
 
@@ -29,7 +28,7 @@ def _refused(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> object:
     try:
         value = strict_json(text)
     except (ValueError, RecursionError):

@@ -45,7 +45,7 @@ def reaching(settings: KafkaSettings) -> Iterator[None]:
 def why(settings: KafkaSettings) -> KafkaError | None:
     """What goes wrong when one tries to connect, if librdkafka can tell."""
     said: list[KafkaError] = []
-    config: dict[str, Any] = {**settings.admin(), "error_cb": said.append}
+    config: dict[str, Any] = {**settings.admin(), "error_cb": said.append}  # the stubs know no callbacks
     admin = AdminClient(config)
     until = time.monotonic() + ASK_S
     while not said and time.monotonic() < until:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaError, Message, Producer
 
@@ -24,9 +24,9 @@ def redrive_of(codec: Codec, offset: int, data: bytes) -> Redrive:
         raise InTheWay(str(error)) from error
 
 
-def redriven(kafka: KafkaSettings, redrives: Sequence[Redrive]) -> list[dict[str, Any]]:
+def redriven(kafka: KafkaSettings, redrives: Sequence[Redrive]) -> list[dict[str, object]]:
     """Publish records, and tell where they stand now. The same partition as before keeps the order of its key."""
-    delivered: list[dict[str, Any]] = []
+    delivered: list[dict[str, object]] = []
     failed: list[KafkaError] = []
     producer = Producer({"message.max.bytes": kafka.wire_bytes_max, **kafka.plain_producer()})
     for one in redrives:

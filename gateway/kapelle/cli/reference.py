@@ -6,11 +6,11 @@ python -m kapelle.cli.reference docs/cli.md
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import typer
 import typer.main
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from kapelle.api.measuring import ALL as API
 from kapelle.cli.errors import MEANINGS
@@ -27,6 +27,8 @@ OPENING = """# The kapelle command
 Results go to stdout, messages go to stderr. Every command has `--help`.
 """
 
+Command: TypeAlias = TyperCommand | TyperGroup
+
 METRICS_OPENING = """## Metrics
 
 Metrics are in the text format of Prometheus. `kapelle processors run` serves them at `/metrics` with
@@ -38,38 +40,56 @@ engine. Metrics that begin with `kapelle_kafka` are statistics of librdkafka abo
 """
 
 
+def root() -> TyperGroup:
+    """kapelle with all of its commands."""
+    found = typer.main.get_command(cli)
+    if not isinstance(found, TyperGroup):
+        raise TypeError(f"Expected a group of commands, but found {type(found).__name__}")
+    return found
+
+
 def reference() -> str:
     """The whole page."""
-    root = typer.main.get_command(cli)
+    whole = root()
     codes = [f"| {code.value} | {meaning} |" for code, meaning in MEANINGS.items()]
     parts = [OPENING, "## Exit codes\n", "\n".join(["| code | meaning |", "|---|---|", *codes]) + "\n"]
-    parts += ["## Options before the command\n", "\n".join(_options(root, "kapelle")) + "\n"]
-    parts += ["## Commands\n", "\n".join(_groups(root)) + "\n"]
-    for path, command in _commands(root, ("kapelle",)):
-        parts.append("\n".join(_section(path, command)) + "\n")
+    parts += ["## Options before the command\n", "\n".join(_options(whole, "kapelle")) + "\n"]
+    parts += ["## Commands\n", "\n".join(_groups(whole)) + "\n"]
+    for path, command in commands(whole, ("kapelle",)):
+        if not isinstance(command, TyperGroup):
+            parts.append("\n".join(_section(path, command)) + "\n")
     parts += [METRICS_OPENING, "\n".join(_metrics()) + "\n"]
     return "\n".join(parts)
 
 
-def _commands(found: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command that does something, in the order of the help."""
-    if not isinstance(found, TyperGroup):
-        yield path, found
-        return
-    for name, inner in found.commands.items():
-        yield from _commands(inner, (*path, name))
+def commands(command: Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Command]]:
+    """A command and, if it is a group, all commands in it, in the order of the help. Each has its path."""
+    yield path, command
+    if isinstance(command, TyperGroup):
+        for name, inner in command.commands.items():
+            if isinstance(inner, TyperCommand | TyperGroup):
+                yield from commands(inner, (*path, name))
 
 
-def _groups(root: Any) -> Iterator[str]:
+def options(command: Command, path: str) -> Iterator[tuple[str, str]]:
+    """The names of each argument and option of a command, with its help text."""
+    context = typer.Context(command, info_name=path)
+    for parameter in command.params:
+        record = None if "completion" in (parameter.name or "") else parameter.get_help_record(context)
+        if record:
+            yield record
+
+
+def _groups(whole: TyperGroup) -> Iterator[str]:
     """The commands and groups as `kapelle --help` lists them."""
     yield "| command | purpose |"
     yield "|---|---|"
-    for name, found in root.commands.items():
+    for name, found in whole.commands.items():
         purpose, _, _ = (found.help or "").partition("\n")
         yield f"| `kapelle {name}` | {_cell(purpose)} |"
 
 
-def _section(path: tuple[str, ...], command: Any) -> Iterator[str]:
+def _section(path: tuple[str, ...], command: Command) -> Iterator[str]:
     text, _, examples = (command.help or "").partition("\b\nExamples:\n")
     context = typer.Context(command, info_name=" ".join(path))
     yield f"## {' '.join(path)}\n"
@@ -81,13 +101,11 @@ def _section(path: tuple[str, ...], command: Any) -> Iterator[str]:
         yield from (f"    {line.strip()}" for line in examples.strip().splitlines())
 
 
-def _options(command: Any, path: str) -> Iterator[str]:
-    """The arguments and options as a table, in the words of the help."""
-    context = typer.Context(command, info_name=path)
-    records = [p.get_help_record(context) for p in command.params if "completion" not in p.name]
+def _options(command: Command, path: str) -> Iterator[str]:
+    """The arguments and options as a table, with their help texts."""
     yield "| option | meaning |"
     yield "|---|---|"
-    for name, meaning in (record for record in records if record):
+    for name, meaning in options(command, path):
         yield f"| `{_cell(name)}` | {_cell(meaning)} |"
 
 

@@ -1,4 +1,4 @@
-"""What commands that relay have in common: logs, signals, errors of Kafka, and metrics while they run."""
+"""The parts that all relay commands use: logs, stop signals, errors of Kafka, and metrics."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -9,8 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from kapelle.cli import metrics
-from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
-from kapelle.cli.options.process import SESSION_TIMEOUT_MS
+from kapelle.cli.options.process import Process
 from kapelle.cli.options.target import Target
 from kapelle.cli.reach import reaching
 from kapelle.cli.reporting import FILE_S, Every
@@ -30,20 +29,13 @@ class Relaying(NamedTuple):
 
 
 @contextmanager
-def relaying(
-    target: Target,
-    *,
-    port: int | None,
-    form: LogFormat,
-    level: LogLevel,
-    session_timeout_ms: int = SESSION_TIMEOUT_MS,
-) -> Iterator[Relaying]:
-    """A relay runs within this block; what goes wrong with Kafka is told as commands tell it."""
-    kafka = msgspec.structs.replace(target.kafka(), session_timeout_ms=session_timeout_ms)
+def relaying(target: Target, process: Process) -> Iterator[Relaying]:
+    """Run a relay within this block. Errors of Kafka are reported as all commands report them."""
+    kafka = msgspec.structs.replace(target.kafka(), session_timeout_ms=process.session_timeout_ms)
     with (
-        logged_to_stderr(form, level),
+        process.logged(),
         stopping() as heard,
-        metrics.serving(port) as server,
+        metrics.serving(process.metrics_port) as server,
         reaching(kafka),
         mending(target),
     ):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 TELL_EVERY_S: Final = 2.0
 
 
-class Where(msgspec.Struct, frozen=True, kw_only=True):
+class HistorySource(msgspec.Struct, frozen=True, kw_only=True):
     """Where history is: in a file, in a directory, or on Kafka. The first that was given counts."""
 
     target: Target
@@ -51,39 +51,39 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def opened_history(where: Where) -> "Iterator[History]":
+def opened_history(source: HistorySource) -> "Iterator[History]":
     """The history that was named, closed at the end."""
     with ExitStack() as opened:
-        if where.file is not None:
-            yield _exported(where, where.file)
-        elif where.data is not None:
-            yield _stored(opened, where, where.data)
+        if source.file is not None:
+            yield _exported(source, source.file)
+        elif source.data is not None:
+            yield _stored(opened, source, source.data)
         else:
-            yield _on_kafka(opened, where)
+            yield _on_kafka(opened, source)
 
 
-def _exported(where: Where, file: Path) -> "History":
+def _exported(source: HistorySource, file: Path) -> "History":
     from kapelle.topology.replay.exports import ExportedHistory, read_about  # noqa: PLC0415 - slow to import
 
     about = read_about(file)
-    topology = where.target.topology()
+    topology = source.target.topology()
     if (topology.prefix, topology.partitions_default) != (about.prefix, about.partitions):
-        topology = load_topology(where.target.app, prefix=about.prefix, partitions=about.partitions)
+        topology = load_topology(source.target.app, prefix=about.prefix, partitions=about.partitions)
     return ExportedHistory(file, topology)
 
 
-def _stored(opened: ExitStack, where: Where, data: Path) -> "History":
+def _stored(opened: ExitStack, source: HistorySource, data: Path) -> "History":
     from kapelle.topology.embedded.soundness import check  # noqa: PLC0415 - slow to import
     from kapelle.topology.replay.history import StoredHistory  # noqa: PLC0415
     from kapelle.views.witness import witness_of  # noqa: PLC0415
 
-    topology = where.target.topology()
+    topology = source.target.topology()
     if not (data / LOG).is_dir():
         raise NoHistory(data)
     witness = witness_of(data / VIEWS, topology)
     opened.enter_context(damage_told(data))
     store = locked(opened, data / LOG, data, check=lambda path: check(path, witness))
-    return StoredHistory(topology, store, where=data, framing=framing(topology, where.registry))
+    return StoredHistory(topology, store, where=data, framing=framing(topology, source.registry))
 
 
 def locked(opened: ExitStack, path: Path, shown: Path, *, check: Callable[[Path], None] | None = None) -> "RocksStore":
@@ -98,15 +98,15 @@ def locked(opened: ExitStack, path: Path, shown: Path, *, check: Callable[[Path]
     return store
 
 
-def _on_kafka(opened: ExitStack, where: Where) -> "History":
+def _on_kafka(opened: ExitStack, source: HistorySource) -> "History":
     from kapelle.topology.replay.kafka import KafkaHistory  # noqa: PLC0415 - slow to import
 
-    topology, kafka = where.target.topology(), servers(where.target)
-    written = framing(topology, where.registry)
+    topology, kafka = source.target.topology(), servers(source.target)
+    written = framing(topology, source.registry)
     # How long topics are kept and the like is for those who write to them to refuse.
-    missing = [change for change in planned(where.target) if change.do in (Do.CREATE, Do.MIGRATE)]
+    missing = [change for change in planned(source.target) if change.do in (Do.CREATE, Do.MIGRATE)]
     if missing:
-        raise wrong(missing, where.target)
+        raise wrong(missing, source.target)
     opened.enter_context(reaching(kafka))
     history = KafkaHistory(topology, kafka, framing=written)
     opened.callback(history.close)

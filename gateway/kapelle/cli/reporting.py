@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from kapelle.cli import metrics
 from kapelle.topology.exposition import member_exposition
@@ -18,6 +18,8 @@ PROGRESS_S: Final = 2.0
 FILE_S: Final = 5.0
 STAND_BY_MS: Final = 10_000  # two heartbeats: whoever has no partitions by then gets none for now
 STUCK_S: Final = 60.0  # a cycle that waits for a broker that is away takes a fraction of this
+
+Statistics: TypeAlias = Mapping[str, Any]  # the JSON that librdkafka writes
 
 _log = logging.getLogger("kapelle.run")
 
@@ -101,9 +103,7 @@ class Reporter:
             metrics.write(self._file, self.text())
 
 
-def unready(
-    counters: Counters, producer: Mapping[str, Any], consumers: Mapping[str, Mapping[str, Any]], *, groups: int
-) -> str:
+def unready(counters: Counters, producer: Statistics, consumers: Mapping[str, Statistics], *, groups: int) -> str:
     """Why a member does not do its part. One that got no partitions stands by, once it is in all of its groups."""
     if counters.shards_restoring:
         return f"{counters.shards_restoring} shards are being restored, {counters.restore_rows_left} rows left"
@@ -118,14 +118,14 @@ def unready(
     return ""
 
 
-def _has_joined(group: Mapping[str, Any]) -> bool:
+def _has_joined(group: Statistics) -> bool:
     """Whether a consumer is in its group. By KIP-848 it is not told that there is nothing for it: then time tells."""
     if group.get("join_state") == "init":
         return bool(group.get("state") == "up" and group.get("stateage", 0) >= STAND_BY_MS)
     return bool(group.get("join_state") == "steady")
 
 
-def progress_fields(found: Sequence[Progress]) -> dict[str, Any]:
+def progress_fields(found: Sequence[Progress]) -> dict[str, object]:
     """How far all restoring shards have come together. They are read at once, so their rates add up."""
     rows_left = sum(p.rows_left for p in found)
     rows_per_s = sum(p.rows_per_s for p in found)

@@ -58,7 +58,7 @@ Exit codes:
 class Commands(TyperGroup):
     """Turns whatever a command raises into what the operator needs: a reason and a code, and no traceback."""
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Any) -> object:  # Typer does not export the class of its contexts
         try:
             return super().invoke(ctx)
         except (typer.TyperException, typer.Exit, typer.Abort, BrokenPipeError):

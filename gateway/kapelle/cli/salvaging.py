@@ -1,4 +1,4 @@
-"""Damaged directories of `kapelle dev`: what to tell about them, and going on with what can be read."""
+"""Damaged directories of `kapelle dev`: the messages about them, and the use of their readable part."""
 
 import shutil
 from collections.abc import Iterator

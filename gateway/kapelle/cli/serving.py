@@ -1,4 +1,4 @@
-"""Serving the API from a command: the tokens, and what the API's own errors mean for an exit code."""
+"""Serving the API from a command: the tokens, and the exit codes of the API's own errors."""
 
 import signal
 from collections.abc import Callable, Iterator

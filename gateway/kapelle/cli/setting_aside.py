@@ -1,4 +1,4 @@
-"""Records that the operator names, to be put aside: `kapelle.runs.commands-3@1234`."""
+"""Records that the operator sets aside: `kapelle.runs.commands-3@1234`."""
 
 import re
 from collections.abc import Sequence

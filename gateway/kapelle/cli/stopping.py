@@ -1,4 +1,4 @@
-"""Being told to stop: SIGTERM and SIGINT, heard at once, and a limit to how long leaving may take.
+"""The stop of a process: SIGTERM and SIGINT, and a limit on the time that the process takes to leave.
 
 A signal handler of Python's runs only between two of its own instructions; a process that waits for a broker that is
 away would not hear it for many seconds. So a thread waits for the signals. When leaving in good order takes too long,

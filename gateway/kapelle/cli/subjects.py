@@ -1,4 +1,4 @@
-"""What `kapelle replay` can show, and the rows of tables that this is.
+"""The subjects that `kapelle replay` can show, and their rows in the tables.
 
 workflow etl            all that `workflows` knows of it
 queue etl               the runs that wait
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kapelle.topology.replay.looking import Subject
 
 
-class What(StrEnum):
+class SubjectKind(StrEnum):
     """The kinds of things that can be shown."""
 
     WORKFLOW = "workflow"
@@ -33,19 +33,19 @@ class What(StrEnum):
 
 
 NAMES: Final = {
-    What.WORKFLOW: ("WORKFLOW",),
-    What.QUEUE: ("WORKFLOW",),
-    What.INSTANCE: ("WORKFLOW", "NUMBER"),
-    What.TRIGGER: ("WORKFLOW", "TRIGGER"),
-    What.SIGNAL: ("NAME",),
-    What.TABLE: ("PROCESSOR", "TABLE"),
-    What.ALL: (),
+    SubjectKind.WORKFLOW: ("WORKFLOW",),
+    SubjectKind.QUEUE: ("WORKFLOW",),
+    SubjectKind.INSTANCE: ("WORKFLOW", "NUMBER"),
+    SubjectKind.TRIGGER: ("WORKFLOW", "TRIGGER"),
+    SubjectKind.SIGNAL: ("NAME",),
+    SubjectKind.TABLE: ("PROCESSOR", "TABLE"),
+    SubjectKind.ALL: (),
 }
 # Where an instance stands among the others of its workflow.
 OF_WORKFLOW: Final = ("instances", "origins", "queue", "running", "failed")
 
 
-def subjects(topology: "Topology", what: What, names: Sequence[str]) -> "list[Subject]":
+def subjects(topology: "Topology", what: SubjectKind, names: Sequence[str]) -> "list[Subject]":
     """The rows that were asked for."""
     expected = NAMES[what]
     if len(names) != len(expected):
@@ -118,12 +118,12 @@ def _all(topology: "Topology", _: Sequence[str]) -> "list[Subject]":
     return [Subject(processor) for processor in topology.processors]
 
 
-_MADE: "Final[dict[What, Callable[[Topology, Sequence[str]], list[Subject]]]]" = {
-    What.WORKFLOW: _workflow,
-    What.QUEUE: _queue,
-    What.INSTANCE: _instance,
-    What.TRIGGER: _trigger,
-    What.SIGNAL: _signal,
-    What.TABLE: _table,
-    What.ALL: _all,
+_MADE: "Final[dict[SubjectKind, Callable[[Topology, Sequence[str]], list[Subject]]]]" = {
+    SubjectKind.WORKFLOW: _workflow,
+    SubjectKind.QUEUE: _queue,
+    SubjectKind.INSTANCE: _instance,
+    SubjectKind.TRIGGER: _trigger,
+    SubjectKind.SIGNAL: _signal,
+    SubjectKind.TABLE: _table,
+    SubjectKind.ALL: _all,
 }

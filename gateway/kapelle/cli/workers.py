@@ -1,10 +1,10 @@
-"""Serving steps from a command: the way to tasks, Http steps, and what errors of workers mean for an exit code."""
+"""Steps that a command runs: the transport of tasks, Http steps, and the exit codes of errors."""
 
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kapelle.broker import is_bad_setting
 from kapelle.cli import errors as e
@@ -30,7 +30,7 @@ def serve_http(worker: "Worker", allow: Sequence[str] | None) -> None:
         worker.add("Http", HttpStep(allow, evaluate=_evaluated))
 
 
-def _evaluated(expression: str, values: Mapping[str, Any]) -> object:
+def _evaluated(expression: str, values: Mapping[str, object]) -> object:
     """What the `state_expr` of an Http step says of an answer."""
     from kapelle.processors.sel import Sel, SelError, seeded  # noqa: PLC0415 - slow to import
     from kapelle.worker import NonRetryable  # noqa: PLC0415

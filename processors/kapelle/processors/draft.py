@@ -1,6 +1,6 @@
 """A decision that sees its own events: it is worked out on a draft of the tables, by the same `apply` functions.
 
-    draft = Draft(processor, message.key, state)
+    draft = Draft(processor, message.key, state)   # `decisions` makes it, for the decisions that need one
     draft.emit(StepChanged(…))            # noted as an effect, and applied to the draft
     draft.state.steps.get(…)              # sees it
     draft.send(TASKS, key, Task(…))
@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import merge
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
 
 from kapelle.processors.effects import Effect, Emit, Send
 from kapelle.processors.messages import Message
@@ -26,9 +28,14 @@ from kapelle.processors.tables import Key, Table, Tables, Timers
 
 S = TypeVar("S", bound=Tables)
 
+_UNKNOWN: Final = object()
+
 
 class Draft(Generic[S]):
     """The effects of one decision so far, and the tables as they would be after them."""
+
+    cause: str = ""  # the id of the message that is decided on
+    trace: str | None = None  # what the message came with
 
     def __init__(self, processor: Processor[S], key: str, state: S) -> None:
         self.key = key
@@ -48,23 +55,19 @@ class Draft(Generic[S]):
         self.effects.append(Send(stream, key, value))
 
 
-class DraftTable:
+class DraftTable(msgspec.Struct, gc=False):
     """Changes over a table that is not touched."""
 
-    __slots__ = ("_changes", "_known", "_under")
-
-    def __init__(self, under: Table[Any, Any]) -> None:
-        self._under = under
-        self._changes: dict[Any, Any] = {}  # None where a row is deleted
-        # A decision reads the same few rows again and again, and nobody changes them meanwhile: each is decoded once.
-        self._known: dict[Any, Any] = {}
+    _under: Table[Any, Any]
+    _changes: dict[Any, Any] = {}  # None where a row is deleted
+    # A decision reads the same few rows again and again, and nobody changes them meanwhile: each is looked up once.
+    _known: dict[Any, Any] = {}
 
     def get(self, key: Any, /) -> Any:
-        try:
-            return self._known[key]
-        except KeyError:
+        row = self._known.get(key, _UNKNOWN)
+        if row is _UNKNOWN:
             row = self._known[key] = self._under.get(key)
-            return row
+        return row
 
     def put(self, key: Any, row: Any, /) -> None:
         self._changes[key] = self._known[key] = row
@@ -100,12 +103,11 @@ class DraftTable:
         return (entry for entry in both if entry[1] is not None)
 
 
-class DraftTimers:
+class DraftTimers(msgspec.Struct, gc=False):
     """Timers that would be set or cancelled."""
 
-    def __init__(self, under: Timers) -> None:
-        self._under = under
-        self._changes: dict[tuple[str, str], int | None] = {}
+    _under: Timers
+    _changes: dict[tuple[str, str], int | None] = {}
 
     def set(self, key: str, name: str, due_at_ms: int, /) -> None:
         self._changes[key, name] = due_at_ms

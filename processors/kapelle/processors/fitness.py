@@ -131,15 +131,27 @@ def _bounds(contract: type[Any], value: str, number_max: int) -> Iterator[tuple[
     for field in msgspec.structs.fields(contract):
         if field.name.endswith("instance_id") and "request_id" in names and number_max == ASKED_MAX:
             continue  # the decision refuses it, so that the caller gets an answer
-        at, kinds = f"{value}.{field.name}", (field.type, *get_args(field.type))
+        at, kinds, is_many = f"{value}.{field.name}", (field.type, *get_args(field.type)), _is_many(field.type)
         if int in kinds and get_origin(field.type) is not dict:
-            least, most = _range(field.name, number_max)
-            within = f"{least} <= {at} <= {most}"
-            yield field.name, f"({at} is None or {within})" if type(None) in kinds else within
-        for inner in kinds[1:]:
+            yield field.name, _within(field.type, at, _range(field.name, number_max))
+        for inner in kinds:
             if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+                many = at if is_many else f"(({at},) if {at} is not None else ())"
                 for name, expression in _bounds(inner, "one", number_max):
-                    yield f"{field.name}.{name}", f"all({expression} for one in {at})"
+                    yield f"{field.name}.{name}", f"all({expression} for one in {many})"
+
+
+def _within(kind: object, at: str, bounds: tuple[int, int]) -> str:
+    """An expression that is true if a number is within its bounds; if there may be many or none, all of them."""
+    least, most = bounds
+    if _is_many(kind):
+        return f"all({least} <= one <= {most} for one in {at})"
+    within = f"{least} <= {at} <= {most}"
+    return f"({at} is None or {within})" if type(None) in get_args(kind) else within
+
+
+def _is_many(kind: object) -> bool:
+    return get_origin(kind) is tuple
 
 
 def _range(name: str, number_max: int) -> tuple[int, int]:

@@ -14,7 +14,20 @@ TEXT_CACHED_CHARS_MAX: Final = 4_096
 
 # What a text that is no JSON, or JSON of another form, can raise in its decoder.
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeEncodeError, RecursionError)
+OF_CHILDREN: Final = frozenset({"FOREACH", "WHILE", "SUBWORKFLOW"})
 NO_MEMBERS: Final = msgspec.Raw(b"{}")
+
+
+class Cause(msgspec.Struct, omit_defaults=True, frozen=True):
+    """The trace that a run is in: one from outside, that of a signal, or that of the instance at the top of its tree.
+
+    A run that somebody started without a trace says nothing: its trace is its own.
+    """
+
+    signal: str = ""
+    number: int = 0
+    traceparent: str = ""
+    instance: str = ""
 
 
 class Initiator(msgspec.Struct, frozen=True):
@@ -26,6 +39,8 @@ class Initiator(msgspec.Struct, frozen=True):
     signal_id_map: dict[str, int] = {}
     last_signal: str = ""
     traceparent: str | None = None
+    ancestors: list[dict[str, str | int | bool]] = []
+    cause: Cause | None = None
     params: msgspec.Raw = NO_MEMBERS
     signals: msgspec.Raw = NO_MEMBERS
 
@@ -33,6 +48,11 @@ class Initiator(msgspec.Struct, frozen=True):
     def kind(self) -> str:
         """The type in capitals: MANUAL, TIME, SIGNAL, SUBWORKFLOW."""
         return self.type.upper()
+
+    @property
+    def root_cause(self) -> Cause | None:
+        """The cause of the instance at the top of the tree. Only children have one: others may write what they like."""
+        return self.cause if self.kind in OF_CHILDREN else None
 
     @property
     def signal(self) -> tuple[str, int] | None:

@@ -1,11 +1,69 @@
-"""What a processor is handed: one message, with the key that it is partitioned by and an id that never changes."""
+"""Messages, which processors decide on, and their ids.
 
+| message | id |
+|---|---|
+| a record | `<topic>-<partition>-<offset>` |
+| a timer | `<processor>-<partition>-timer-<due_at_ms>-<length of key>-<key>-<name>` |
+| what a record caused | `<processor>/<id of the record>#<count>` |
+| what a timer caused | `<id of the timer>#<count>` |
+
+Ids are made and parsed in this module only.
+"""
+
+import re
 from collections.abc import Sequence
-from typing import Generic, TypeVar
+from functools import lru_cache
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
 V = TypeVar("V")
+
+PARTITIONS_CACHED: Final = 4_096
+TIMER: Final = "-timer-"
+_TIMER: Final = re.compile(r"[^/]+-[0-9]+-timer-[0-9]+-[0-9]+-")
+
+
+class Coordinates(msgspec.Struct, frozen=True, gc=False):
+    """The position of a record in Kafka. No other record ever has the same."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    @property
+    def id(self) -> str:
+        """The id of the message that the record is."""
+        return f"{id_prefix(self.topic, self.partition)}{self.offset}"
+
+
+def id_prefix(topic: str, partition: int) -> str:
+    """The ids of all records of a partition: this prefix, then the offset."""
+    return f"{topic}-{partition}-"
+
+
+def timer_id(shard: str, key: str, name: str, due_at_ms: int) -> str:
+    """The id of the message that a due timer is. The length separates key and name."""
+    return f"{shard}{TIMER}{due_at_ms}-{len(key)}-{key}-{name}"
+
+
+def coordinates_of(message_id: str) -> Coordinates | None:
+    """The record that a message is, or that caused it. None if a timer caused it."""
+    before, _, after = message_id.rpartition("-")
+    found = _topic_and_partition(before)
+    if found is None:
+        return None
+    offset = after if after.isdecimal() else after.partition("#")[0]
+    return Coordinates(found[0], found[1], int(offset)) if offset.isdecimal() else None
+
+
+@lru_cache(PARTITIONS_CACHED)
+def _topic_and_partition(text: str) -> tuple[str, int] | None:
+    """The topic and partition in an id, from the part before its last hyphen."""
+    if _TIMER.match(text):
+        return None
+    topic, _, partition = text.rpartition("/")[2].rpartition("-")
+    return (topic, int(partition)) if topic and partition.isdecimal() else None
 
 
 class Message(msgspec.Struct, Generic[V], frozen=True, gc=False):

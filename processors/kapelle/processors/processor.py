@@ -18,6 +18,8 @@ Laws, which the runtime and the tests hold:
 4. A timer that comes due is decided on like a message; its events must cancel it or set it anew.
 5. A decision may be cut off at any point because it ran out of time, memory or stack. What is decided instead
    (`gives_up`) reads a few rows and evaluates nothing.
+
+`decisions` says in which two shapes decisions are written, and which modules the package of a processor has.
 """
 
 from collections.abc import Callable, Iterable
@@ -55,6 +57,7 @@ class Processor(Generic[S]):
         self.readers: dict[type[Any], Read[Any]] = {}
         self.ignored: set[type[Any]] = set()
         self.background: set[str] = set()  # kinds of timers: the part of their names before the first slash
+        self.turns_named: set[str] = set()  # those of them whose names tell whose turn it is
         self.is_patient = False  # nobody inside waits for it: its records may be folded in a few large turns
 
     def decides(self, contract: type[V]) -> Callable[[Decide[V, S]], Decide[V, S]]:
@@ -114,12 +117,15 @@ class Processor(Generic[S]):
         """Register what is decided when a timer comes due."""
         return self.decides(TimerDue)(decide)
 
-    def in_background(self, kind: str) -> None:
+    def in_background(self, kind: str, *, turns_named: bool = False) -> None:
         """Timers of this kind go on with work that a decision left over. They fire after all else, in fair turns.
 
         Turns go by the part of a timer's key before the first slash, so that many keys of one workflow count as one.
+        With `turns_named` they go by the second part of the timer's name, after the kind and a slash.
         """
         self.background.add(kind)
+        if turns_named:
+            self.turns_named.add(kind)
 
     def check(self) -> None:
         """Refuse a processor that would fail on the first record of some type."""

@@ -37,13 +37,15 @@ WORKFLOW_COMMANDS: Final = Stream(
 WORKFLOW_INTERNAL: Final = Stream(
     "workflows.internal",
     (
-        c.StartInstances,
+        c.StartTriggered,
         c.QueueRun,
         c.RecordRunEnd,
         c.LaunchQueued,
         c.EndDisplaced,
         c.TerminateInstances,
         c.UnblockInstances,
+        c.StartChild,
+        c.EndChild,
     ),
     key=KeyForm.WORKFLOW,
 )
@@ -70,10 +72,23 @@ WORKFLOW_EVENTS: Final = Stream(
     Keep.FOR_EVER,
     key=KeyForm.WORKFLOW,
 )
-RUN_COMMANDS: Final = Stream("runs.commands", (c.ActOnStep, c.RestartRun, c.ReportTask), key=KeyForm.INSTANCE)
+RUN_COMMANDS: Final = Stream(
+    "runs.commands", (c.ActOnStep, c.RestartRun, c.TerminateInstance, c.ReportTask), key=KeyForm.INSTANCE
+)
 RUN_INTERNAL: Final = Stream(
     "runs.internal",
-    (c.StartRun, c.EndQueuedRun, c.TerminateRun, c.MatchDependency),
+    (
+        c.StartRun,
+        c.EndQueuedRun,
+        c.TerminateRun,
+        c.MatchDependency,
+        c.RecordChildStart,
+        c.RecordChildEnd,
+        c.RestartBelow,
+        c.RestartChild,
+        c.EndChild,
+        c.RestartRun,
+    ),
     key=KeyForm.INSTANCE,
 )
 RUN_EVENTS: Final = Stream(
@@ -90,6 +105,12 @@ RUN_EVENTS: Final = Stream(
         c.ReportRefused,
         c.ActionTaken,
         c.RestartRequested,
+        c.ChildrenPlanned,
+        c.ChildrenLaunched,
+        c.ChildStarted,
+        c.ChildEnded,
+        c.StepEnding,
+        c.RunEnding,
         c.RunEnded,
         c.CommandSettled,
         c.CommandRefused,

@@ -1,4 +1,4 @@
-"""What else leaves the view with age, once the instances have left that it speaks of.
+"""The removal of other old rows, once no instance in the view refers to them.
 
 | what | stays while |
 |---|---|
@@ -19,15 +19,16 @@ Each table is walked in the order of an index, a limited number of rows at a tim
 # ruff: noqa: S608 - the statements are made of our own words, and their values are bound
 
 import sqlite3
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kapelle.views.queries.workflows import NOTES_MAX
+from kapelle.views.rows import Key
 
 ROWS_LOOKED_AT: Final = 500  # in one turn
 
-Place = tuple[Any, ...]
+Place = Key
 
 
 class Sweep(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,9 @@ event of it, with all its indexes. So what is put into a row is gathered, and th
 4. Labels are read off rows, so they come after all puts.
 5. What looks at the rows of a table by other columns than their key waits for nothing: what was gathered for that table
    is written before it; and all there is, before what labels are read off changes otherwise.
-6. Rows are erased before later rows of their table are written, and the same rows once: each round of a loop erases
+6. Steps below composite steps are counted when all else is written: what was gathered of all of them is added up, and
+   each row of counts is written once.
+7. Rows are erased before later rows of their table are written, and the same rows once: each round of a loop erases
    what its steps waited for, and a statement for each round would keep the view behind the engine.
 """
 
@@ -19,6 +21,7 @@ from typing import Final
 
 import msgspec
 
+from kapelle.views.leaves import Leaves, write_leaves
 from kapelle.views.projection.news import run_news
 from kapelle.views.rows import Cells, Key, Line, Page, Run
 from kapelle.views.schema import grade_of
@@ -30,8 +33,8 @@ FORM_RISES: Final = "^"
 READ_BY_LABELS: Final = frozenset({"declared_tags", "instances"})
 
 
-class Gathered(msgspec.Struct, gc=False):
-    """What is to be put into one row. A grade below 0: nothing rises."""
+class PendingRow(msgspec.Struct, gc=False):
+    """The values to write into one row. With a grade below 0, no column rises."""
 
     cells: Cells
     first: Cells
@@ -54,12 +57,13 @@ class Batch:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._tables: defaultdict[str, dict[Key, Gathered]] = defaultdict(dict)
+        self._tables: defaultdict[str, dict[Key, PendingRow]] = defaultdict(dict)
         self._erased: defaultdict[str, dict[tuple[Names, Key], None]] = defaultdict(dict)
         self._count = 0
         self._standings: dict[Run, tuple[int, str]] = {}
         self._told: defaultdict[Page, list[Line]] = defaultdict(list)
         self._labels: list[Label] = []
+        self._leaves: Leaves = {}
         self._news: set[str] = set()
         self._moved: set[tuple[str, int | None]] = set()  # instances of which something is written
 
@@ -74,7 +78,7 @@ class Batch:
         if row is None:
             if self._count >= ROWS_MAX:
                 self.flush()
-            self._tables[table][key] = Gathered(cells, first or {})
+            self._tables[table][key] = PendingRow(cells, first or {})
             self._count += 1
         elif first or row.first:
             row.join(cells, first or {})
@@ -91,6 +95,14 @@ class Batch:
 
     def label(self, instance: tuple[str, int], created_at_ms: int | None, version: int, labels: Names) -> None:
         self._labels.append((instance, created_at_ms, version, labels))
+
+    def leaf(self, at: tuple[str, int, str], cells: Cells) -> None:
+        of_instance = self._leaves.setdefault(at[:2], {})
+        known = of_instance.get(at[2])
+        if known is None:
+            of_instance[at[2]] = dict(cells)
+        else:
+            known.update(cells)
 
     def news(self, text: str) -> None:
         self._news.add(text)
@@ -119,16 +131,18 @@ class Batch:
             self._write(table)
         write_told(self._connection, self._told)
         write_labels(self._connection, self._labels)
+        write_leaves(self._connection, self._leaves)
         self._standings.clear()
         self._moved.update(page[:2] for page in self._told)
         self._told.clear()
         self._labels.clear()
+        self._leaves.clear()
         self._count = 0
 
     def _rise(self, table: str, key: Key, grade: int, values: Key) -> None:
         row = self._tables[table].get(key)
         if row is None:
-            self._tables[table][key] = Gathered({}, {}, grade, values)
+            self._tables[table][key] = PendingRow({}, {}, grade, values)
         elif grade >= row.grade:
             row.grade, row.risen = grade, values
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a view, by who must act.
+"""Errors of a view, by who must act.
 
 ViewError
 ├── caller: BadCursor        a cursor that no page of this list gave out

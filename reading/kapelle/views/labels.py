@@ -1,9 +1,9 @@
-"""What instances can be found by besides status, workflow and time, as text: tags, values of parameters, initiators."""
+"""Labels, which instances are filtered by besides status, workflow and time: tags, parameters, initiators."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -15,7 +15,7 @@ PARAMS_MAX: Final = 64
 
 
 class _Tagged(msgspec.Struct):
-    tags: list[str | dict[str, Any]] | None = None
+    tags: list[str | dict[str, object]] | None = None
 
 
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -58,7 +58,7 @@ def _tags(text: str) -> tuple[str, ...]:
     return tuple(tag_label(name) for name in _names(msgspec.json.decode(text)))
 
 
-def _names(tags: Iterable[Any]) -> Iterator[str]:
+def _names(tags: Iterable[object]) -> Iterator[str]:
     """Tags are written as their names, or as objects with more to tell."""
     for tag in tags:
         name = tag.get("name") if isinstance(tag, Mapping) else tag

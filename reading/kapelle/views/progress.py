@@ -1,8 +1,8 @@
-"""How far a view is that is far behind: records, rate and the time that is left."""
+"""The progress of a view that is far behind: records, rate and remaining time."""
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypedDict
 
 from kapelle.topology.journal import Journal, Point
 from kapelle.views.projection import FOLLOWED
@@ -18,6 +18,15 @@ def folded_of(positions: Mapping[Point, int], ends: Mapping[Point, int]) -> int:
     return sum(min(positions.get(point, 0), end) for point, end in ends.items())
 
 
+class Fields(TypedDict):
+    """The fields of a log line about progress."""
+
+    records: int
+    of: int
+    records_per_s: int
+    seconds_left: int | str
+
+
 class Progress:
     """Remembers where the fold stood, to tell how fast it is."""
 
@@ -26,7 +35,7 @@ class Progress:
         self._began_s = clock()
         self._began_at = folded
 
-    def fields(self, positions: Mapping[Point, int], ends: Mapping[Point, int]) -> dict[str, Any]:
+    def fields(self, positions: Mapping[Point, int], ends: Mapping[Point, int]) -> Fields:
         """What a line of the log tells."""
         folded, total = folded_of(positions, ends), sum(ends.values())
         took_s = self._clock() - self._began_s

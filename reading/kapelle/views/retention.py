@@ -1,4 +1,4 @@
-"""What leaves the view: instances that ended long ago, and then all else of that age that nothing left speaks of.
+"""The removal of instances that ended long ago, and then of other rows of that age that nothing refers to.
 
 An instance may leave only when all that the log has of it is folded: what came later would leave half of it behind. So
 the ends of the log are asked for, and when the view has come that far, whatever had ended by then may go. What is
@@ -24,10 +24,13 @@ DAY_MS: Final = 24 * 60 * 60 * 1000
 
 _OVER: Final = """SELECT i.workflow_id, i.instance_id FROM instances i INDEXED BY {index}
     JOIN runs r ON r.workflow_id = i.workflow_id AND r.instance_id = i.instance_id AND r.run_id = i.run_id
-    WHERE i.status = :status AND COALESCE(r.ended_at_ms, r.recorded_at_ms, r.created_at_ms) < :before_ms"""
-# Instances that are there, and those of deleted workflows.
+    WHERE i.status = :status AND COALESCE(r.ended_at_ms, r.recorded_at_ms, r.created_at_ms) < :before_ms
+    AND NOT EXISTS (SELECT 1 FROM instances p
+        WHERE p.workflow_id = i.parent_workflow AND p.instance_id = i.parent_instance)"""
+# Instances that are there, and those of deleted workflows. A child stays as long as its parent is there.
 OVER: Final = (
-    f"{_OVER.format(index='instances_by_status')} AND i.created_at_ms < :before_ms UNION ALL "
+    f"{_OVER.format(index='instances_by_status')} AND i.created_at_ms < :before_ms AND i.home_workflow IS NULL "
+    "UNION ALL "
     f"{_OVER.format(index='instances_hidden')} AND i.created_at_ms IS NULL LIMIT :limit"
 )
 # In this order: what is found through other rows goes before they do.
@@ -41,10 +44,12 @@ TAKEN_AWAY: Final = (
         f"DELETE FROM {table} WHERE workflow_id = ?1 AND instance_id = ?2"  # noqa: S608 - of our own words
         for table in (
             *("refused_reports", "tasks", "dependencies", "step_signals", "subscriptions", "labels", "timeline"),
-            *("attempts", "runs", "instances"),
+            *("fans", "rollups", "leaves", "descents", "attempts", "runs", "instances"),
         )
     ),
 )
+# Iterations and rounds leave with their home, and before it.
+INLINE: Final = "SELECT workflow_id, instance_id FROM instances WHERE home_workflow = ? AND home_instance = ? LIMIT ?"
 
 
 def now_ms() -> int:
@@ -57,12 +62,19 @@ def take_away(connection: sqlite3.Connection, before_ms: int, limit: int = BATCH
     gone = 0
     for status in sorted(INSTANCE_TERMINAL):
         values = {"status": status.value, "before_ms": before_ms, "limit": limit - gone}
-        found = connection.execute(OVER, values).fetchall()
-        for row in found:
-            for statement in TAKEN_AWAY:
-                connection.execute(statement, (row["workflow_id"], row["instance_id"]))
-        gone += len(found)
+        for row in connection.execute(OVER, values).fetchall():
+            gone += _take_home(connection, (row["workflow_id"], row["instance_id"]), limit - gone)
     return gone
+
+
+def _take_home(connection: sqlite3.Connection, home: tuple[str, int], limit: int) -> int:
+    """Let go of an instance and its iterations, or of as many of them as there may be in one turn."""
+    found = [tuple(row) for row in connection.execute(INLINE, (*home, limit)).fetchall()]
+    found += [home] if len(found) < limit else []
+    for instance in found:
+        for statement in TAKEN_AWAY:
+            connection.execute(statement, instance)
+    return len(found)
 
 
 class Retention:

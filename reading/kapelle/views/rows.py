@@ -1,4 +1,4 @@
-"""What an event may do to the rows of the view: the words in which `projection` speaks to whoever writes them.
+"""The changes that an event may make to the rows of the view: the interface between `projection` and its writers.
 
 Partitions and streams are folded in whatever order they come, so what is said must give the same rows in every order
 that keeps each partition's own: a column belongs to the events of one stream, or rises and never falls.
@@ -56,6 +56,10 @@ class Rows(Protocol):
 
         `created_at_ms` is the instance's own; None of one whose first run came before.
         """
+        ...
+
+    def leaf(self, at: tuple[str, int, str], cells: Cells) -> None:
+        """Set some columns of a step in `leaves`, and count it again in the ancestors of its instance."""
         ...
 
     def news(self, text: str) -> None:

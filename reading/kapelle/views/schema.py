@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
+from kapelle.views.schema_children import CHILD_TABLES
 from kapelle.views.schema_instances import INSTANCE_TABLES
 from kapelle.views.schema_signals import SIGNAL_TABLES
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 
 _ATTEMPT: Final = ("workflow_id", "instance_id", "run_id", "step_id", "iteration", "attempt")
 # The primary keys of the tables that changes are put into.
@@ -21,6 +22,9 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "tasks": _ATTEMPT,
     "dependencies": ("workflow_id", "instance_id", "step_id", "number"),
     "requests": ("request_id", "stream", "partition", "position"),
+    "fans": _ATTEMPT,
+    "shared": ("digest",),
+    "descents": ("workflow_id", "instance_id"),
     "cancellations": ("token",),
     "refused_reports": ("stream", "partition", "position"),
     "unreadable": ("stream", "partition", "position"),
@@ -82,7 +86,7 @@ TABLES: Final = (
         created_at_ms INTEGER, created_reason TEXT,
         launched_at_ms INTEGER, recorded_at_ms INTEGER, recorded_reason TEXT, unblocked_at_ms INTEGER,
         started_at_ms INTEGER, timeout_at_ms INTEGER, run_properties TEXT, steps TEXT,
-        run_status TEXT, ended_at_ms INTEGER, ended_reason TEXT,
+        run_status TEXT, ended_at_ms INTEGER, ended_reason TEXT, layers TEXT, digest TEXT,
         PRIMARY KEY (workflow_id, instance_id, run_id)
     )""",
     """CREATE TABLE attempts (
@@ -132,6 +136,7 @@ TABLES: Final = (
     "CREATE INDEX refused_reports_by_token ON refused_reports (token)",
     "CREATE INDEX refused_reports_by_instance ON refused_reports (workflow_id, instance_id)",
     *INSTANCE_TABLES,
+    *CHILD_TABLES,
     *SIGNAL_TABLES,
 )
 # Only a view from which things leave looks for them by their age.

@@ -8,21 +8,31 @@ from typing import Final
 
 _PLUS_ONE: Final = "ON CONFLICT DO UPDATE SET count = count + 1"
 _IS_COUNTED: Final = "NEW.created_at_ms IS NOT NULL AND NEW.status IS NOT NULL"
+_OF_OLD: Final = (
+    "workflow_id IN (OLD.workflow_id, CASE WHEN OLD.home_workflow IS NULL THEN '' END) AND status = OLD.status"
+)
+# Iterations and rounds are found through their parents. The list of all instances and its counts are without them.
+OF_PEOPLE: Final = "created_at_ms IS NOT NULL AND home_workflow IS NULL"
 
 INSTANCE_TABLES: Final = (
     # `grade` rises with the run and, within a run, with its status: the latest run, whichever stream tells of it first.
     # An instance without `created_at_ms` is not there: not created yet as far as we know, or of a deleted workflow.
+    # The columns from `parent_workflow` on are those of a child. `launch` is the run and the attempt of the step that
+    # started it last. Iterations and rounds have a home: the nearest ancestor that is neither.
     """CREATE TABLE instances (
         workflow_id TEXT, instance_id INTEGER, run_id INTEGER, status TEXT, grade INTEGER, created_at_ms INTEGER,
+        parent_workflow TEXT, parent_instance INTEGER, parent_step TEXT, number INTEGER, kind TEXT, launch TEXT,
+        is_sync INTEGER, home_workflow TEXT, home_instance INTEGER, root TEXT, depth INTEGER,
         PRIMARY KEY (workflow_id, instance_id)
     ) WITHOUT ROWID""",
-    *(
-        f"CREATE INDEX instances_by_{name} ON instances ({columns}) WHERE created_at_ms IS NOT NULL"
-        for name, columns in (
-            ("status", "status, created_at_ms, workflow_id, instance_id"),
-            ("workflow_status", "workflow_id, status, created_at_ms, instance_id"),
-        )
-    ),
+    f"""CREATE INDEX instances_by_status ON instances (status, created_at_ms, workflow_id, instance_id)
+        WHERE {OF_PEOPLE}""",
+    """CREATE INDEX instances_by_workflow_status ON instances (workflow_id, status, created_at_ms, instance_id)
+        WHERE created_at_ms IS NOT NULL""",
+    """CREATE INDEX instances_by_parent
+        ON instances (parent_workflow, parent_instance, parent_step, status, number, workflow_id, instance_id, launch)
+        WHERE parent_workflow IS NOT NULL""",
+    "CREATE INDEX instances_by_home ON instances (home_workflow, home_instance) WHERE home_workflow IS NOT NULL",
     "CREATE INDEX instances_hidden ON instances (status) WHERE created_at_ms IS NULL",
     # What else an instance can be found by: `tag:…`, `param:…=…` and `initiator:…`.
     """CREATE TABLE labels (
@@ -40,16 +50,15 @@ INSTANCE_TABLES: Final = (
     ) WITHOUT ROWID""",
     f"""CREATE TRIGGER instance_came AFTER INSERT ON instances WHEN {_IS_COUNTED} BEGIN
         INSERT INTO counts VALUES (NEW.workflow_id, NEW.status, 1) {_PLUS_ONE};
-        INSERT INTO counts VALUES ('', NEW.status, 1) {_PLUS_ONE};
+        INSERT INTO counts SELECT '', NEW.status, 1 WHERE NEW.home_workflow IS NULL {_PLUS_ONE};
     END""",  # noqa: S608 - of our own words
     f"""CREATE TRIGGER instance_changed AFTER UPDATE OF status, created_at_ms ON instances
     WHEN OLD.status IS NOT NEW.status OR OLD.created_at_ms IS NOT NEW.created_at_ms BEGIN
-        UPDATE counts SET count = count - 1 WHERE OLD.created_at_ms IS NOT NULL
-            AND workflow_id IN ('', OLD.workflow_id) AND status = OLD.status;
+        UPDATE counts SET count = count - 1 WHERE OLD.created_at_ms IS NOT NULL AND {_OF_OLD};
         INSERT INTO counts SELECT NEW.workflow_id, NEW.status, 1 WHERE {_IS_COUNTED} {_PLUS_ONE};
-        INSERT INTO counts SELECT '', NEW.status, 1 WHERE {_IS_COUNTED} {_PLUS_ONE};
+        INSERT INTO counts SELECT '', NEW.status, 1 WHERE {_IS_COUNTED} AND NEW.home_workflow IS NULL {_PLUS_ONE};
     END""",  # noqa: S608
-    """CREATE TRIGGER instance_went AFTER DELETE ON instances WHEN OLD.created_at_ms IS NOT NULL BEGIN
-        UPDATE counts SET count = count - 1 WHERE workflow_id IN ('', OLD.workflow_id) AND status = OLD.status;
-    END""",
+    f"""CREATE TRIGGER instance_went AFTER DELETE ON instances WHEN OLD.created_at_ms IS NOT NULL BEGIN
+        UPDATE counts SET count = count - 1 WHERE {_OF_OLD};
+    END""",  # noqa: S608
 )

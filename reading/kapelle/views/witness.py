@@ -1,4 +1,4 @@
-"""What a view knows of the log that it was folded from: which one that was, and how far it went.
+"""The log that a view was folded from: its identity, and how far the view has read it.
 
 A view is folded from what is acknowledged, so a log that has less, or another log, has lost something. The view itself
 is a cache: one that cannot be read tells nothing.

@@ -1,4 +1,4 @@
-"""What can go wrong with lineage for others, by who must act.
+"""Errors of lineage, by who must act.
 
 LineageError
 ├── operator: TopicMissing   the topic that events are written to is not there

@@ -10,12 +10,14 @@
    history again tells the same once more, byte for byte.
 2. A run has START, then what it reads and writes (RUNNING, OTHER), and one of COMPLETE, FAIL and ABORT.
 3. A step that never began has no run.
+4. The START of a child names the step that has started it, and the run at the top of the tree. Its other events do not:
+   what they are made of does not tell.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 from uuid import UUID, uuid5
 
 import msgspec
@@ -32,6 +34,8 @@ from openlineage.client.facet_v2 import (
 )
 
 from kapelle.processors.initiators import initiator_of
+from kapelle.processors.parents import read_parent
+from kapelle.processors.runs.composites.identity import is_inline
 from kapelle.processors.runs.states import COMPLETE, FAILED
 from kapelle.processors.wiring import ids_of
 from kapelle.schemas import contracts as c
@@ -89,8 +93,17 @@ class Attempt(msgspec.Struct, frozen=True):
         return {name: str(getattr(self, name)) for name in names}
 
 
-class Telling:
-    """Tells events, for one namespace of jobs: that of a deployment."""
+class More(TypedDict, total=False):
+    """The optional facts of an event: signals that the run reads and writes, the reason of its end, its parent."""
+
+    parent: c.Parent | None
+    reads: Sequence[Signal]
+    writes: Sequence[Signal]
+    reason: str
+
+
+class LineageEvents:
+    """Makes the lineage events of a deployment, whose jobs are in one namespace."""
 
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
@@ -106,14 +119,18 @@ class Telling:
         named = [self.namespace, at.workflow_id, at.instance_id, at.run_id, at.step_id, at.iteration, at.attempt]
         return str(uuid5(IDS, msgspec.json.encode(named).decode()))
 
-    def event(self, at: Attempt, state: RunState, at_ms: int, **more: Any) -> RunEvent:
-        """An event of a run; `reads`, `writes` and `reason` are what there is to say beside."""
+    def event(self, at: Attempt, state: RunState, at_ms: int, **more: Unpack[More]) -> RunEvent:
+        """An event of a run."""
         reads, writes, reason = more.get("reads", ()), more.get("writes", ()), more.get("reason", "")
         kind = job_type_job.JobTypeJobFacet("BATCH", INTEGRATION, "WORKFLOW" if at.step_id is None else "STEP")
         return RunEvent(
             eventType=state,
             eventTime=_time(at_ms),
-            run=Run(self.id_of(at), self._run_facets(at, reason if state in {RunState.FAIL, RunState.ABORT} else "")),
+            run=Run(
+                self.id_of(at),
+                self._run_facets(at, reason if state in {RunState.FAIL, RunState.ABORT} else "")
+                | self._parent_facet(at, more.get("parent")),
+            ),
             job=Job(self.namespace, at.job, {"jobType": kind}),
             inputs=[InputDataset(self.namespace, f"signal/{one[0]}", facets=_version(one)) for one in reads],
             outputs=[OutputDataset(self.namespace, f"signal/{one[0]}", facets=_version(one)) for one in writes],
@@ -127,20 +144,31 @@ class Telling:
         }
         if reason:
             facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(reason[:TEXT_CHARS_MAX], "PYTHON")
-        if at.step_id is not None:
-            run, job = self.id_of(at.whole), at.whole.job
-            facets["parent"] = parent_run.ParentRunFacet(
-                run=parent_run.Run(run),
-                job=parent_run.Job(self.namespace, job),
-                root=parent_run.Root(run=parent_run.RootRun(run), job=parent_run.RootJob(self.namespace, job)),
-            )
         return facets
+
+    def _parent_facet(self, at: Attempt, parent: c.Parent | None) -> dict[str, RunFacet]:
+        """Of a step its run, of a child the step that has started it. The root of a step of a child is not known."""
+        if at.step_id is not None:
+            above, root = at.whole, None if is_inline(at.workflow_id) else at.whole
+        elif (parent := read_parent(parent)) is not None:
+            above = Attempt(*ids_of(parent.key), parent.run_id, parent.step_id, parent.iteration, parent.attempt)
+            root = Attempt(*ids_of(parent.root), parent.root_run_id) if parent.root_run_id else None
+        else:
+            return {}
+        facet = parent_run.ParentRunFacet(
+            run=parent_run.Run(self.id_of(above)), job=parent_run.Job(self.namespace, above.job)
+        )
+        if root is not None:
+            facet.root = parent_run.Root(
+                run=parent_run.RootRun(self.id_of(root)), job=parent_run.RootJob(self.namespace, root.job)
+            )
+        return {"parent": facet}
 
     # Instances --------------------------------------------------------------------------------------------------------
 
     def run_started(self, _: Entry, event: c.RunStarted) -> Iterator[RunEvent]:
         at = Attempt(event.workflow_id, event.instance_id, event.run_id)
-        yield self.event(at, RunState.START, event.at_ms, reads=_started_by(event.initiator))
+        yield self.event(at, RunState.START, event.at_ms, reads=_started_by(event.initiator), parent=event.parent)
 
     def run_ended(self, _: Entry, event: c.RunEnded) -> Iterator[RunEvent]:
         at = Attempt(event.workflow_id, event.instance_id, event.run_id)
@@ -160,7 +188,8 @@ class Telling:
         self, event: c.InstanceCreated | c.InstanceEnded, status: InstanceStatus, reads: tuple[Signal, ...] = ()
     ) -> Iterator[RunEvent]:
         at = Attempt(event.workflow_id, event.instance_id, event.run_id)
-        yield self.event(at, RunState.START, event.at_ms, reads=reads)
+        parent = event.parent if isinstance(event, c.InstanceCreated) else None
+        yield self.event(at, RunState.START, event.at_ms, reads=reads, parent=parent)
         yield self.event(at, ENDS.get(status, RunState.OTHER), event.at_ms, reason=event.reason)
 
     # Steps ------------------------------------------------------------------------------------------------------------
@@ -195,15 +224,15 @@ class Telling:
             yield self.event(at, RunState.OTHER, at_ms, writes=(signal,))
 
 
-TOLD: Final[Mapping[type[Any], Callable[[Telling, Entry, Any], Iterator[RunEvent]]]] = {
-    c.RunStarted: Telling.run_started,
-    c.RunEnded: Telling.run_ended,
-    c.InstanceCreated: Telling.instance_created,
-    c.InstanceEnded: Telling.instance_ended,
-    c.StepChanged: Telling.step_changed,
-    c.DependencyMatched: Telling.dependency_matched,
-    c.SignalAccepted: Telling.signal_accepted,
-    c.SignalDuplicated: Telling.signal_duplicated,
+TOLD: Final[Mapping[type[Any], Callable[[LineageEvents, Entry, Any], Iterator[RunEvent]]]] = {
+    c.RunStarted: LineageEvents.run_started,
+    c.RunEnded: LineageEvents.run_ended,
+    c.InstanceCreated: LineageEvents.instance_created,
+    c.InstanceEnded: LineageEvents.instance_ended,
+    c.StepChanged: LineageEvents.step_changed,
+    c.DependencyMatched: LineageEvents.dependency_matched,
+    c.SignalAccepted: LineageEvents.signal_accepted,
+    c.SignalDuplicated: LineageEvents.signal_duplicated,
 }
 
 

@@ -13,7 +13,7 @@ from openlineage.client.event_v2 import RunEvent
 
 from kapelle.lineage.emitting import Emitter
 from kapelle.lineage.errors import NotEmitted
-from kapelle.lineage.events import Telling
+from kapelle.lineage.events import LineageEvents
 from kapelle.processors.wiring import RUN_EVENTS, SIGNAL_EVENTS, WORKFLOW_EVENTS
 from kapelle.relay.history import HistoryReader
 from kapelle.relay.metrics import OPENLINEAGE, Tally, Waits
@@ -46,7 +46,7 @@ class LineageRelay:
         topology: Topology,
         settings: KafkaSettings,
         emitter: Emitter,
-        telling: Telling,
+        telling: LineageEvents,
         *,
         is_from_end: bool = False,
     ) -> None:
@@ -65,18 +65,15 @@ class LineageRelay:
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Tell until told to stop; then leave the group."""
-        patience = Patience(stopped)
-        try:
-            while not stopped():
-                records = self._history.take()
-                events = [event for one in records for event in self._events(one.entry)]
-                if not self._emitted(events, patience):
-                    break  # the batch is left to be read again
-                self._group.commit([one.message for one in records])
-                self._tally.log_now_and_then()
-        finally:
-            self._group.close()
-            self._tally.log()
+        self._history.run(stopped, self._tally, self._relayed)
+
+    def _relayed(self, patience: Patience) -> bool:
+        records = self._history.take()
+        events = [event for one in records for event in self._events(one.entry)]
+        if not self._emitted(events, patience):
+            return False
+        self._group.commit([one.message for one in records])
+        return True
 
     def _events(self, entry: Entry) -> list[RunEvent]:
         self.counts.read += 1

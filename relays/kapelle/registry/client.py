@@ -40,32 +40,32 @@ class RegistryClient:
 
     def versions(self, subject: str) -> list[Registered]:
         """All versions of a subject, the oldest first; none if there is no such subject."""
-        numbers = self._asked("GET", f"/subjects/{_quoted(subject)}/versions") or []
-        found = [self._asked("GET", f"/subjects/{_quoted(subject)}/versions/{number}") for number in numbers]
+        numbers = self._request("GET", f"/subjects/{_quoted(subject)}/versions") or []
+        found = [self._request("GET", f"/subjects/{_quoted(subject)}/versions/{number}") for number in numbers]
         return [msgspec.convert(one, Registered) for one in found if one is not None]
 
     def id_of(self, subject: str, schema: str) -> int | None:
         """The id of a schema under a subject, if it is registered there. Registers nothing."""
-        found = self._asked("POST", f"/subjects/{_quoted(subject)}", {"schema": schema})
+        found = self._request("POST", f"/subjects/{_quoted(subject)}", {"schema": schema})
         return None if found is None else int(found["id"])
 
     def register(self, subject: str, schema: str) -> int:
         """Add a version to a subject; tells the schema's id."""
-        found = self._asked("POST", f"/subjects/{_quoted(subject)}/versions", {"schema": schema})
+        found = self._request("POST", f"/subjects/{_quoted(subject)}/versions", {"schema": schema})
         if found is None:
             raise RegistryAway(f"Expected the registry to take a version of {subject}, but it knows no such request")
         return int(found["id"])
 
     def level(self, subject: str) -> str:
         """How a subject may change: as it says itself, or all that do not."""
-        found = self._asked("GET", f"/config/{_quoted(subject)}?defaultToGlobal=true") or {}
+        found = self._request("GET", f"/config/{_quoted(subject)}?defaultToGlobal=true") or {}
         return str(found.get("compatibilityLevel", ""))
 
     def set_level(self, subject: str, level: Level) -> None:
         """Say how a subject may change from now on."""
-        self._asked("PUT", f"/config/{_quoted(subject)}", {"compatibility": level.value})
+        self._request("PUT", f"/config/{_quoted(subject)}", {"compatibility": level.value})
 
-    def _asked(self, method: str, path: str, body: Any = None) -> Any:
+    def _request(self, method: str, path: str, body: object = None) -> Any:
         """What the registry answers; None for what is not there. Its address is never told: it may hold a password."""
         content = None if body is None else msgspec.json.encode(body)
         try:

@@ -9,7 +9,7 @@ It keeps everything in memory, and it is for one machine: who needs more runs a 
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -21,47 +21,47 @@ BODY_BYTES_MAX: Final = 2_000_000
 PROBLEM_WORDS: Final = ("verbose=true", "verbose=True")
 
 
-class Asked(NamedTuple):
-    """A request: the parts of its path that are names, its body, and what stands behind the question mark."""
+class Request(NamedTuple):
+    """A request: the names in its path, its body, and its query."""
 
     names: tuple[str, ...]
-    body: dict[str, Any]
+    body: dict[str, object]
     query: str
 
 
-Answer = Callable[[Subjects, Asked], Any]
+Answer = Callable[[Subjects, Request], object]
 
 
-def _schema(asked: Asked) -> str:
-    if asked.body.get("schemaType", "AVRO") != "AVRO":
-        raise Refused(42201, f"Invalid schema: expected Avro, but found {asked.body['schemaType']}")
-    if asked.body.get("references"):
+def _schema(request: Request) -> str:
+    if request.body.get("schemaType", "AVRO") != "AVRO":
+        raise Refused(42201, f"Invalid schema: expected Avro, but found {request.body['schemaType']}")
+    if request.body.get("references"):
         raise Refused(42201, "Invalid schema: expected no references, which this registry does not have")
-    if not isinstance(asked.body.get("schema"), str):
+    if not isinstance(request.body.get("schema"), str):
         raise Refused(42201, "Invalid schema: expected a text under 'schema'")
-    return str(asked.body["schema"])
+    return str(request.body["schema"])
 
 
-def _found(subjects: Subjects, asked: Asked) -> Any:
-    return msgspec.to_builtins(subjects.lookup(asked.names[0], _schema(asked)))
+def _found(subjects: Subjects, request: Request) -> object:
+    return msgspec.to_builtins(subjects.lookup(request.names[0], _schema(request)))
 
 
-def _compatibility(subjects: Subjects, asked: Asked) -> dict[str, Any]:
-    subject, version = asked.names[0], asked.names[1] if len(asked.names) > 1 else None
-    problems = subjects.problems(subject, _schema(asked), version)
-    told = {"messages": problems} if asked.query in PROBLEM_WORDS else {}
+def _compatibility(subjects: Subjects, request: Request) -> dict[str, object]:
+    subject, version = request.names[0], request.names[1] if len(request.names) > 1 else None
+    problems = subjects.problems(subject, _schema(request), version)
+    told = {"messages": problems} if request.query in PROBLEM_WORDS else {}
     return {"is_compatible": not problems, **told}
 
 
-def _set_level(subjects: Subjects, asked: Asked) -> dict[str, str]:
-    level = str(asked.body.get("compatibility", ""))
-    return {"compatibility": subjects.set_level(level, asked.names[0] if asked.names else None)}
+def _set_level(subjects: Subjects, request: Request) -> dict[str, str]:
+    level = str(request.body.get("compatibility", ""))
+    return {"compatibility": subjects.set_level(level, request.names[0] if request.names else None)}
 
 
-def _id(asked: Asked) -> int:
-    if not asked.names[0].isdecimal():
+def _id(request: Request) -> int:
+    if not request.names[0].isdecimal():
         raise Refused(404, "HTTP 404 Not Found")
-    return int(asked.names[0])
+    return int(request.names[0])
 
 
 # A star stands for a name.
@@ -91,8 +91,8 @@ def answer(subjects: Subjects, method: str, path: str, body: bytes) -> tuple[int
     segments = [unquote(one) for one in parts.path.strip("/").split("/")]
     try:
         found = _route(method, segments)
-        content = msgspec.json.decode(body, type=dict[str, Any]) if body else {}
-        said = found[0](subjects, Asked(found[1], content, parts.query))
+        content = msgspec.json.decode(body, type=dict[str, object]) if body else {}
+        said = found[0](subjects, Request(found[1], content, parts.query))
     except Refused as refused:
         status = refused.code if refused.code < 1000 else refused.code // 100
         return status, msgspec.json.encode({"error_code": refused.code, "message": refused.message})

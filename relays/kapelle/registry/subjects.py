@@ -1,4 +1,4 @@
-"""What a registry knows: schemas by their ids, the versions of each subject, and how subjects may change.
+"""The content of a registry: schemas by id, the versions of each subject, and how subjects may change.
 
 The rules are those of Confluent's API: an id is for a schema, whatever subjects have it; a version counts within its
 subject; what is refused has an error code of five digits, of which the first three are the status of HTTP.

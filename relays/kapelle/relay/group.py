@@ -2,13 +2,14 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from kapelle.broker import is_end, is_final, is_missing, is_refused, leave
 from kapelle.topology.errors import BrokerRefused, CycleAborted, ProducerLost
+from kapelle.topology.exposition import Statistics
 from kapelle.topology.kafka.answers import committed_positions
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.inputs import losses_of
@@ -37,8 +38,8 @@ class GroupReader:
         self._missing: set[str] = set()
         self._came: list[Place] = []  # partitions that nobody has looked at for what they have lost
         self._left: set[Place] = set()  # the partitions that went to others within the last `take`
-        self.statistics: dict[str, dict[str, Any]] = {}  # what librdkafka told last, by group
-        config: dict[str, Any] = {"topic.metadata.refresh.interval.ms": METADATA_MS}
+        self.statistics: dict[str, Statistics] = {}  # what librdkafka told last, by group
+        config: dict[str, object] = {"topic.metadata.refresh.interval.ms": METADATA_MS}
         config |= settings.consumer(group) | {"stats_cb": self._told}
         if is_from_end:  # where the group has no offsets
             config["auto.offset.reset"] = "latest"

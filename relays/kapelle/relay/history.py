@@ -1,20 +1,22 @@
-"""Reads our history for whoever tells others of it: as one member of a consumer group, at least once.
+"""Reads the history of a deployment for a relay: as one member of a consumer group, at least once.
 
 history = HistoryReader(topology, settings, "traces", streams=(RUN_EVENTS,))
 history.group.use(history.topics)
 records = history.take()
-…                                       # tell others, until they have taken it
+…                                       # send, until the receiver has acknowledged
 history.group.commit([record.message for record in records])
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from confluent_kafka import Message
 
 from kapelle.processors.streams import Stream
 from kapelle.relay.group import WAIT_S, GroupReader
+from kapelle.relay.metrics import Tally
+from kapelle.relay.patience import Patience
 from kapelle.relay.records import key_of
 from kapelle.schemas import Codec
 from kapelle.schemas.headers import trace_of
@@ -73,6 +75,16 @@ class HistoryReader:
     def take(self, wait_s: float = WAIT_S) -> list[Recorded]:
         """What is there, up to a limit."""
         return [Recorded(self._entry(message), message) for message in self.group.take(wait_s=wait_s)]
+
+    def run(self, stopped: Callable[[], bool], tally: Tally, relayed: Callable[[Patience], bool]) -> None:
+        """Relay batch by batch until told to stop, or until a batch is left to be read again; then leave the group."""
+        patience = Patience(stopped)
+        try:
+            while not stopped() and relayed(patience):
+                tally.log_now_and_then()
+        finally:
+            self.group.close()
+            tally.log()
 
     def _entry(self, message: Message) -> Entry:
         raw = Raw(message.offset() or 0, key_of(message), message.value(), message.timestamp()[1])

@@ -6,7 +6,7 @@ from confluent_kafka import Message
 
 from kapelle.relay.records import headers_of, key_of, place_of
 from kapelle.schemas.contracts import DeadLetter, Stage
-from kapelle.topology.deadletters import LETTER_BYTES_MAX, Coordinates, dead_letter
+from kapelle.topology.deadletters import LETTER_BYTES_MAX, Original, dead_letter
 from kapelle.topology.log import Place
 
 
@@ -18,7 +18,7 @@ def letter_about(
     place = Place(at.topic, at.partition)
     return dead_letter(
         relay,
-        Coordinates(place, at.offset, at.id, key_of(message), message.value(), headers_of(message)),
+        Original(place, at.offset, at.id, key_of(message), message.value(), headers_of(message)),
         failure,
         now_ms=time.time_ns() // 1_000_000,
         record_bytes_max=record_bytes_max - LETTER_BYTES_MAX,

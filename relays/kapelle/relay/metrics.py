@@ -3,11 +3,11 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from kapelle.topology.exposition import Metric, exposition, total
+from kapelle.topology.exposition import Metric, Statistics, exposition, total
 
 LOG_S: Final = 30.0
 
@@ -73,7 +73,7 @@ class Tally:
         self._now_s = now_s
         self._logged_s = now_s()
 
-    def exposition(self, consumers: Mapping[str, Mapping[str, Any]] | None = None) -> str:
+    def exposition(self, consumers: Mapping[str, Statistics] | None = None) -> str:
         """All counts, as Prometheus reads them, with the statistics of the consumers."""
         return exposition(self._counted(), consumers=consumers, metrics=self._metrics)
 

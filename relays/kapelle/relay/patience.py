@@ -1,4 +1,4 @@
-"""How long others may keep a relay waiting: as long as they like, but not once it is told to stop.
+"""Waiting of relays for other systems: without a limit, but not after a relay is told to stop.
 
 A broker, a collector or a database that hangs must not keep a process from leaving in good order. What was not answered
 by then counts as not done: it is done again by whoever comes next.

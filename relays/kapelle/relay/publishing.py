@@ -1,4 +1,4 @@
-"""What relays need of a journal: publishing, with an answer for each record, and a failure that is an answer too."""
+"""Publishing for relays: an answer for each record, and a failure is an answer too."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future

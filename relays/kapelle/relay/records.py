@@ -1,23 +1,12 @@
 """Parts of a record as it came from Kafka."""
 
-import msgspec
 from confluent_kafka import Message
 
-
-class Coordinates(msgspec.Struct, frozen=True):
-    """Where a record stands. No other record of its topic ever has the same."""
-
-    topic: str
-    partition: int
-    offset: int
-
-    @property
-    def id(self) -> str:
-        return f"{self.topic}-{self.partition}-{self.offset}"
+from kapelle.processors.messages import Coordinates
 
 
 def place_of(message: Message) -> Coordinates:
-    """Where the record stands."""
+    """The coordinates of the record."""
     return Coordinates(message.topic() or "", message.partition() or 0, message.offset() or 0)
 
 

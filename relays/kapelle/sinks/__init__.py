@@ -1,4 +1,4 @@
-"""Where public events go besides Kafka: webhooks and Amazon SNS, each read by a consumer group of its own.
+"""Destinations of public events besides Kafka: webhooks and Amazon SNS, each read by its own consumer group.
 
 Everything here only reads public topics. An event is delivered at least once, under an id that never changes, and those
 of one key in their order; a sink that is slow, broken or away holds up nobody but itself.

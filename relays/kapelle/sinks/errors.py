@@ -1,4 +1,4 @@
-"""What can go wrong with sinks, by who must act.
+"""Errors of sinks, by who must act.
 
 SinksError
 ├── operator: BadSinks         a file of sinks that cannot be used: all that is wrong with it

@@ -1,7 +1,7 @@
 """A public record as a CloudEvent with JSON in it, for whoever does not read Avro."""
 
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 import msgspec
@@ -21,7 +21,7 @@ class CloudEvent(msgspec.Struct, frozen=True):
 
     attributes: dict[str, str]  # by their names in CloudEvents, extensions among them
     key: str
-    data: dict[str, Any]
+    data: dict[str, object]
 
     @property
     def id(self) -> str:

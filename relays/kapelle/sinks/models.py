@@ -1,4 +1,4 @@
-"""What a file of sinks may say, checked as a whole: all that is wrong with it is told at once.
+"""The form of a file of sinks. It is checked as a whole, so that all errors are reported at once.
 
 sinks:
   ops:

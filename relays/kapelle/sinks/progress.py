@@ -1,4 +1,4 @@
-"""Which records of each partition are dealt with, whatever the order that they were dealt with in.
+"""The handled records of each partition, in whatever order they were handled.
 
 The law: an offset is told only when all records before it are done. So what is committed was delivered, or put aside.
 """

@@ -10,7 +10,7 @@ it does, the group still hears of us, so that others can join and leave.
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -31,6 +31,7 @@ from kapelle.sinks.models import PUBLIC, Begin, Sink
 from kapelle.sinks.progress import Progress, Ticket
 from kapelle.sources.mapping import passes
 from kapelle.topology.build import DEAD_LETTERS, Topology
+from kapelle.topology.exposition import Statistics
 from kapelle.topology.journal import RECORD_FAULTS, JournalUnavailable
 from kapelle.topology.journal.reading import Decoder, key_text
 from kapelle.topology.kafka.config import KafkaSettings
@@ -104,7 +105,7 @@ class SinkRelay:
         self._lanes = Lanes(sink.lanes, self._work, name=name, stop=self._stop)
 
     @property
-    def statistics(self) -> dict[str, dict[str, object]]:
+    def statistics(self) -> Mapping[str, Statistics]:
         return self._reader.statistics
 
     def run(self, stopped: Callable[[], bool]) -> None:

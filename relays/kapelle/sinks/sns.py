@@ -6,7 +6,7 @@ what is published twice within Amazon's five minutes is one message.
 
 import re
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final, Protocol
 
 from kapelle.sinks.errors import NotDelivered, SinkLacks, Undeliverable
 from kapelle.sinks.events import CloudEvent
@@ -33,6 +33,14 @@ AWAY: Final = (401, 403, 404, 408, 429, 500, 502, 503, 504)
 THROTTLED: Final = re.compile("Throttl|TooManyRequests|RequestLimit|Expired|Credential|Token|Authori[sz]ation", re.I)
 
 
+class _Client(Protocol):
+    """The part of Amazon's client that is used."""
+
+    def publish(self, **arguments: object) -> object: ...
+
+    def close(self) -> None: ...
+
+
 class SnsTopic:
     """Publishes events to one topic."""
 
@@ -42,7 +50,7 @@ class SnsTopic:
         timeout_s = rule.timeout_ms / 1000
         # Retries are ours: Amazon's would hide them from the metrics, and from a stop.
         config = Config(connect_timeout=timeout_s, read_timeout=timeout_s, retries={"total_max_attempts": 1})
-        self._client: Any = boto3.client(
+        self._client: _Client = boto3.client(
             "sns", region_name=rule.topic.split(":")[3], endpoint_url=rule.endpoint, config=config
         )
 

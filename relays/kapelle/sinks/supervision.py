@@ -13,7 +13,7 @@ from kapelle.sinks.courier import Receiver
 from kapelle.sinks.models import Sink
 from kapelle.sinks.relay import Counts, Log, SinkRelay
 from kapelle.sinks.webhooks import Webhook
-from kapelle.topology.exposition import exposition_by
+from kapelle.topology.exposition import Statistics, exposition_by
 
 AGAIN_S: Final = 5.0
 LOOK_S: Final = 0.25
@@ -45,7 +45,7 @@ class Supervised:
         self.thread = threading.Thread(target=self._run, name=f"kapelle-sink-{name}", daemon=True)
 
     @property
-    def statistics(self) -> Mapping[str, Mapping[str, object]]:
+    def statistics(self) -> Mapping[str, Statistics]:
         return {} if self._relay is None else self._relay.statistics
 
     def _run(self) -> None:

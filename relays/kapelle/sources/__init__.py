@@ -1,10 +1,10 @@
-"""Where signals come from besides steps: topics of others, webhooks and databases, each made into signals once.
+"""Sources of signals besides steps: topics of others, webhooks and databases. Each document becomes one signal.
 
 Everything here only publishes. A signal that is published twice is one signal, because its id follows from where it was
 found: what is read but not yet acknowledged may be read and published again, by anyone, at any time.
 """
 
-from kapelle.relay.records import Coordinates
+from kapelle.processors.messages import Coordinates
 from kapelle.sources.errors import BadSources, RegistryAway, RegistryRefused, SourcesError
 from kapelle.sources.mapping import signal_of
 from kapelle.sources.models import Format, Rule, SourcesFile, TopicSource, read_sources

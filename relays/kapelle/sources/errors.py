@@ -1,4 +1,4 @@
-"""What can go wrong with sources, by who must act. A record that is no signal is `NotASignal`, and is put aside.
+"""Errors of sources, by who must act. A record that is no signal is `NotASignal`, and becomes a dead letter.
 
 SourcesError
 ├── operator: BadSources        a file of sources that cannot be used: all that is wrong with it

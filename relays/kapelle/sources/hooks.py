@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -140,8 +140,8 @@ def _digest(secret: bytes, body: bytes, at: str, delivery: str | None) -> str:
     return hmac.new(secret, head.encode() + body, sha256).hexdigest()
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def _object(body: bytes) -> dict[str, object]:
     try:
-        return msgspec.json.decode(body, type=dict[str, Any])
+        return msgspec.json.decode(body, type=dict[str, object])
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise NotASignal(f"Expected a JSON object, but {error}") from None

@@ -1,4 +1,4 @@
-"""What a file of sources may say, checked as a whole: all that is wrong with it is told at once.
+"""The form of a file of sources. It is checked as a whole, so that all errors are reported at once.
 
 registry: http://127.0.0.1:8081
 sources:
@@ -15,7 +15,7 @@ sources:
 """
 
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -42,7 +42,7 @@ class Term(msgspec.Struct, frozen=True):
     path: Path | None = None
     value: str | int | None = None
 
-    def of(self, document: Any) -> Any:
+    def of(self, document: object) -> object:
         """The value, or `NOTHING`. A null is nothing too: no parameter can hold it."""
         found = self.value if self.path is None else self.path.find(document)
         if found is None or found is NOTHING:
@@ -104,7 +104,7 @@ def _registry(url: str) -> str:
     return url.rstrip("/")
 
 
-def _named(rules: Any) -> Any:
+def _named(rules: object) -> object:
     if not isinstance(rules, dict):
         return rules
     return {key: {"name": key} | said if isinstance(said, dict) else said for key, said in rules.items()}
@@ -175,7 +175,7 @@ class SourcesFile(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _name_signals(cls, raw: Any) -> Any:
+    def _name_signals(cls, raw: object) -> object:
         """A hook that names no signal has the name of its signal."""
         if not isinstance(raw, dict):
             return raw

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import psycopg
@@ -157,7 +157,7 @@ class OutboxRelay:
             cursor.execute(REFUSE, (str(error)[:REASON_CHARS_MAX].replace("\0", ""), row.position))
             _log.error("a row is not a valid signal", extra={"fields": {"position": row.position, "reason": error}})
 
-    def _connected(self) -> psycopg.Connection[Any]:
+    def _connected(self) -> psycopg.Connection[tuple[object, ...]]:
         try:
             known = conninfo_to_dict(self._dsn)
         except psycopg.ProgrammingError:  # its message repeats what was given, and that may hold a password

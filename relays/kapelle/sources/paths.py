@@ -1,7 +1,7 @@
 """Paths into documents: JSON pointers (`/order/lines/0`, RFC 6901) and, for plain names, dots (`order.lines.0`)."""
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -42,7 +42,7 @@ class Path(msgspec.Struct, frozen=True):
             raise ValueError(f"Expected names between dots, but found {text!r}")
         return cls(text, parts)
 
-    def find(self, document: Any) -> Any:
+    def find(self, document: object) -> object:
         """What stands there, or `NOTHING`."""
         found = document
         for part in self.parts:

@@ -13,7 +13,7 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 from uuid import UUID
 
@@ -33,6 +33,7 @@ SCHEMAS_MAX: Final = 10_000
 REFERENCES_MAX: Final = 100
 UNKNOWN_S: Final = 30.0  # so long an id that the registry does not know is not asked for again
 
+T = TypeVar("T")
 Fields = dict[str, Any]
 Headers = Sequence[tuple[str, bytes]]
 SchemaId = int | UUID
@@ -50,7 +51,7 @@ class Registry:
         self._schemas: dict[SchemaId, Any] = {}
         self._unknown: dict[SchemaId, float] = {}
 
-    def decode(self, value: bytes | None, headers: Headers = ()) -> Any:
+    def decode(self, value: bytes | None, headers: Headers = ()) -> object:
         """What a record says, in what JSON can hold. Raises `NotASignal`, `RegistryAway`, `RegistryRefused`."""
         if value is None:
             raise NotASignal("Expected Avro with the id of its schema, but the record has no value")
@@ -76,7 +77,7 @@ class Registry:
             raise _unknown(number)
         try:
             found = self._parsed(
-                self._asked(f"/schemas/{'ids' if isinstance(number, int) else 'guids'}/{number}"), {}, []
+                self._get(f"/schemas/{'ids' if isinstance(number, int) else 'guids'}/{number}"), {}, []
             )
         except _NotThere:
             self._remember(self._unknown, number, self._now_s())
@@ -95,13 +96,13 @@ class Registry:
             seen.append(f"{subject} {version}")
             if len(seen) > REFERENCES_MAX:
                 raise NotASignal(f"Expected a schema with at most {REFERENCES_MAX} references, but found more")
-            self._parsed(self._asked(f"/subjects/{quote(subject, safe='')}/versions/{version}"), named, seen)
+            self._parsed(self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}"), named, seen)
         try:
             return fastavro.parse_schema(msgspec.json.decode(told["schema"]), named)
         except (fastavro.schema.SchemaParseException, msgspec.DecodeError, KeyError, TypeError) as error:
             raise NotASignal(f"Expected a schema of Avro, but {type(error).__name__}: {error}") from None
 
-    def _asked(self, path: str) -> Fields:
+    def _get(self, path: str) -> Fields:
         """What the registry answers. The address is never told: it may hold a password."""
         try:
             answer = self._client.get(path)
@@ -116,7 +117,7 @@ class Registry:
         except (httpx.HTTPError, msgspec.MsgspecError):
             raise RegistryAway(f"Expected a schema from {path}, but the answer is {answer.status_code}") from None
 
-    def _remember(self, where: dict[SchemaId, Any], number: SchemaId, what: Any) -> None:
+    def _remember(self, where: dict[SchemaId, T], number: SchemaId, what: T) -> None:
         if len(where) >= SCHEMAS_MAX:
             where.pop(next(iter(where)))
         where[number] = what

@@ -8,7 +8,7 @@ again has the same ids, and the engine knows it. Taking no more than one batch i
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from confluent_kafka import Message
@@ -131,7 +131,7 @@ class TopicRelay:
                 self.counts.announced += 1
                 yield Out(SIGNALS, signal.name, signal, message)
 
-    def _document(self, source: TopicSource, message: Message) -> Any:
+    def _document(self, source: TopicSource, message: Message) -> object:
         if source.format is Format.JSON:
             return _json(message.value())
         url = source.registry or self._default_registry or ""
@@ -173,7 +173,7 @@ class TopicRelay:
         time.sleep(AGAIN_S)
 
 
-def _json(value: bytes | None) -> Any:
+def _json(value: bytes | None) -> object:
     if value is None:
         raise NotASignal("Expected a signal, but the record has no value")
     try:

@@ -48,7 +48,7 @@ TEXTS: Final = ("Type", "MessageId", "TopicArn", "Message", "Timestamp", "Signat
 
 _HOST: Final = re.compile(r"sns\.[a-z0-9-]{3,40}\.amazonaws\.com(\.cn)?", re.ASCII)
 
-Envelope = dict[str, Any]
+Envelope = dict[str, Any]  # JSON of Amazon
 Fetch = Callable[[str], Awaitable[bytes]]
 
 
@@ -171,14 +171,14 @@ def _is_valid_now(certificate: x509.Certificate) -> bool:
     return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
 
 
-def _message(text: str) -> Any:
+def _message(text: str) -> object:
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):
         return text
 
 
-def _attributes(given: Any) -> dict[str, Any]:
+def _attributes(given: object) -> dict[str, object]:
     if given is None:
         return {}
     if not isinstance(given, dict) or not all(isinstance(one, dict) for one in given.values()):

@@ -1,4 +1,4 @@
-"""What is wrong with the members of a request or a file, in the words of all our messages: what was expected."""
+"""Messages about invalid fields of a request or a file: what was expected, and what was found."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -53,7 +53,7 @@ def no_json(errors: Sequence[Mapping[str, Any]], content_type: str | None) -> st
     return f"Expected a body with the header `Content-Type: application/json`, but found {content_type or 'none'!r}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     try:
         return shown(value)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):

@@ -1,4 +1,4 @@
-"""What can go wrong with traces, by who must act.
+"""Errors of traces, by who must act.
 
 TracingError
 ├── operator: BadEndpoint   the address that spans are sent to is none

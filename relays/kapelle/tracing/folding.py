@@ -2,6 +2,7 @@
 
     signal ─▶ trigger ─▶ queue
                      └─▶ run ─▶ step, for each attempt ◁╌╌ signal that it announced
+                                └─▶ queue and run of each child of it
 
 | span | from | to | stream |
 |---|---|---|---|
@@ -170,7 +171,7 @@ class Queues:
             yield from tell(self, past, past.entry.value)
 
     def created(self, past: Past, event: c.InstanceCreated) -> Iterator[Span]:
-        origin = origin_of(self._ids, event.initiator, event.workflow_id, event.instance_id)
+        origin = origin_of(self._ids, event)
         if not origin.trace.is_sampled:
             return
         queued = Queued(origin, event.at_ms)
@@ -211,7 +212,7 @@ class Queues:
             is_parent_remote=origin.is_remote,
             start_ms=queued.at_ms,
             end_ms=event.at_ms,
-            attributes=named | past.coordinates,
+            attributes=named | origin.attributes | past.coordinates,
         )
         return made if end is None else msgspec.structs.replace(made, verdict=VERDICTS[end[0]], reason=end[1])
 

@@ -1,4 +1,4 @@
-"""What is remembered of a partition: things that have begun and not ended, each with the record that it began with."""
+"""The memory of a partition: things that have begun and not ended, each with the record that it began with."""
 
 from collections import OrderedDict
 from collections.abc import Iterator

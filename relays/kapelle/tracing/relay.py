@@ -83,17 +83,14 @@ class TraceRelay:
 
     def run(self, stopped: Callable[[], bool]) -> None:
         """Tell until told to stop; then leave the group."""
-        patience = Patience(stopped)
-        try:
-            while not stopped():
-                spans = [span for record in self._taken() for span in self._folded(record)]
-                if not self._exported(spans, patience):
-                    break  # the batch is left to be read again
-                self._commit()
-                self._tally.log_now_and_then()
-        finally:
-            self._group.close()
-            self._tally.log()
+        self._history.run(stopped, self._tally, self._relayed)
+
+    def _relayed(self, patience: Patience) -> bool:
+        spans = [span for record in self._taken() for span in self._folded(record)]
+        if not self._exported(spans, patience):
+            return False
+        self._commit()
+        return True
 
     def _taken(self) -> Iterable[Recorded]:
         """Records of partitions whose memory is complete. Those that are new to us are read from further back first."""

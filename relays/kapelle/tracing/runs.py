@@ -11,7 +11,7 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, StepStatus
 from kapelle.tracing.ids import Ids
 from kapelle.tracing.memory import Begun
-from kapelle.tracing.origins import Origin, origin_of
+from kapelle.tracing.origins import WHAT, Origin, origin_of
 from kapelle.tracing.spans import Attributes, Moment, Past, Span, Verdict
 
 MOMENTS_MAX: Final = 100  # of one attempt; later ones are not told
@@ -50,6 +50,7 @@ class Run(msgspec.Struct, frozen=True):
     span_id: int
     at_ms: int
     attempts: dict[Name, Attempt]
+    name: str
 
 
 class Runs:
@@ -69,10 +70,11 @@ class Runs:
             yield from tell(self, past, past.entry.value)
 
     def run_started(self, past: Past, event: c.RunStarted) -> Iterator[Span]:
-        origin = origin_of(self._ids, event.initiator, event.workflow_id, event.instance_id)
+        origin = origin_of(self._ids, event)
         if origin.trace.is_sampled:
             span_id = self._ids.run(event.workflow_id, event.instance_id, event.run_id)
-            run = Run(event.run_id, origin, span_id, event.at_ms, {})
+            what = "run" if event.parent is None else WHAT.get(event.parent.kind, "run")
+            run = Run(event.run_id, origin, span_id, event.at_ms, {}, f"{what} {origin.name}")
             self._runs.begin(past.entry.key, past.entry.offset, run)
         yield from ()
 
@@ -83,14 +85,14 @@ class Runs:
         self._runs.end(past.entry.key)
         named = _run(past, event.run_id) | {"kapelle.status": event.run_status.value}
         yield Span(
-            name=f"run {event.workflow_id}",
+            name=run.name,
             trace_id=run.origin.trace.id,
             span_id=run.span_id,
             parent_id=run.origin.parent_id,
             is_parent_remote=run.origin.is_remote,
             start_ms=run.at_ms,
             end_ms=event.at_ms,
-            attributes=named | past.coordinates,
+            attributes=named | run.origin.attributes | past.coordinates,
             verdict=VERDICTS.get(event.run_status, Verdict.UNSET),
             reason=event.reason,
         )

@@ -1,4 +1,4 @@
-"""What a span is, before anybody's packages come into it."""
+"""Spans, independent of the packages of OpenTelemetry."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""What a process knows: the contract types that it reads and writes, and every schema that others write with."""
+"""The catalog of a process: the contract types that it reads and writes, and every schema that others write with."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType

@@ -10,7 +10,7 @@ from kapelle.schemas.contract import Contract
 
 
 class Action(StrEnum):
-    """What people may do to an instance or a step. OTHER is what a reader sees that does not know a later symbol."""
+    """The actions of users on an instance or a step. A reader that does not know a newer symbol reads OTHER."""
 
     STOP = "STOP"
     KILL = "KILL"
@@ -28,29 +28,31 @@ _ACTION: Final = wire.Symbols(Action)
 
 
 class ActOnStep(Contract, frozen=True, gc=False):
-    """Stop, kill or skip a step."""
+    """Stop, kill, skip or bypass a step."""
 
     FULL_NAME: ClassVar[str] = "kapelle.ActOnStep"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.ActOnStep","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"action","type":'
         r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
-        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"What people may do to an instance or a step. OTHER is wh'
-        r'at a reader sees that does not know a later symbol."}},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."}],"doc":"Stop, kill or skip a step."}'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
+        r'that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."}],"doc":"Stop, kill, skip or bypass '
+        r'a step."}'
     )
     FINGERPRINT: ClassVar[int] = 0x31D007216EBEE697
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     step_id: str
     action: Action
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -97,38 +99,39 @@ class ActOnStep(Contract, frozen=True, gc=False):
 
 
 class ActionTaken(Contract, frozen=True, gc=False):
-    """Somebody acted on the run or on one of its steps."""
+    """A user acted on the run or on one of its steps."""
 
     FULL_NAME: ClassVar[str] = "kapelle.ActionTaken"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.ActionTaken","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"run_id","type":"long"},'
         r'{"name":"step_id","type":["null","string"],"default":null},'
         r'{"name":"action","type":'
         r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
-        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"What people may do to an instance or a step. OTHER is wh'
-        r'at a reader sees that does not know a later symbol."}},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
+        r'that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
         r'{"name":"step_run_params","type":["null","string"],"default":null,"doc":"The parameters given for steps from '
-        r'now on, as JSON; null where they have not changed."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"Somebody acted on the run or'
-        r' on one of its steps."}'
+        r'now on, as JSON; null if they have not changed."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A user acted on the run or o'
+        r'n one of its steps."}'
     )
     FINGERPRINT: ClassVar[int] = 0x5D66599912EE56D5
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     run_id: int
     action: Action
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
     at_ms: int
     step_id: str | None = None
-    # The parameters given for steps from now on, as JSON; null where they have not changed.
+    # The parameters given for steps from now on, as JSON; null if they have not changed.
     step_run_params: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -190,16 +193,17 @@ class ActivateVersion(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.ActivateVersion"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.ActivateVersion","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"version","type":"string","doc":"active, latest, default or a number."}],"doc":"Make a version the ac'
         r'tive one."}'
     )
     FINGERPRINT: ClassVar[int] = 0x1CC300A5B345A3D4
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     # active, latest, default or a number.
     version: str
@@ -239,34 +243,34 @@ class ActivateVersion(Contract, frozen=True, gc=False):
 
 
 class AnnounceSignal(Contract, frozen=True, gc=False):
-    """Say that something has happened."""
+    """Announce a signal: something that has happened."""
 
     FULL_NAME: ClassVar[str] = "kapelle.AnnounceSignal"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.AnnounceSignal","type":"record","fields":['
-        r'{"name":"name","type":"string","doc":"Of the signal."},'
+        r'{"name":"name","type":"string","doc":"The name of the signal."},'
         r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
         r'{"name":"params","type":"string","doc":"Strings and integers by name, as JSON."},'
-        r'{"name":"payload","type":"string","default":"{}","doc":"What else there is to say, as JSON; nothing matches o'
-        r'n it."},'
+        r'{"name":"payload","type":"string","default":"{}","doc":"Additional data, as JSON. Triggers and steps do not m'
+        r'atch on it."},'
         r'{"name":"happened_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc'
-        r'":"When it happened; null for now."},'
-        r'{"name":"source","type":"string","default":"{}","doc":"Who says so, as JSON: the step that published it, or t'
-        r'he coordinates of a record."}],"doc":"Say that something has happened."}'
+        r'":"The time of the signal; null means now."},'
+        r'{"name":"source","type":"string","default":"{}","doc":"The origin of the signal, as JSON: the step that annou'
+        r'nced it, or the coordinates of a record."}],"doc":"Announce a signal: something that has happened."}'
     )
     FINGERPRINT: ClassVar[int] = 0x3365031EC818DBCD
 
-    # Of the signal.
+    # The name of the signal.
     name: str
     # The same id under the same name is the same signal.
     signal_id: str
     # Strings and integers by name, as JSON.
     params: str
-    # What else there is to say, as JSON; nothing matches on it.
+    # Additional data, as JSON. Triggers and steps do not match on it.
     payload: str = "{}"
-    # When it happened; null for now.
+    # The time of the signal; null means now.
     happened_at_ms: int | None = None
-    # Who says so, as JSON: the step that published it, or the coordinates of a record.
+    # The origin of the signal, as JSON: the step that announced it, or the coordinates of a record.
     source: str = "{}"
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -323,7 +327,7 @@ class AnnounceSignal(Contract, frozen=True, gc=False):
 
 
 class AwaitEnded(Contract, frozen=True, gc=False):
-    """A step does not wait for a signal any more: one matched, or nobody wants it."""
+    """A step no longer waits for a signal: one matched, or the wait was cancelled."""
 
     FULL_NAME: ClassVar[str] = "kapelle.AwaitEnded"
     SCHEMA: ClassVar[str] = (
@@ -333,9 +337,10 @@ class AwaitEnded(Contract, frozen=True, gc=False):
         r'{"name":"instance_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"index","type":"int"},'
-        r'{"name":"sequence","type":["null","long"],"default":null,"doc":"Of the signal that matched."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step does not wait for a s'
-        r'ignal any more: one matched, or nobody wants it."}'
+        r'{"name":"sequence","type":["null","long"],"default":null,"doc":"The sequence number of the signal that matche'
+        r'd; null if the wait was cancelled."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step no longer waits for a'
+        r' signal: one matched, or the wait was cancelled."}'
     )
     FINGERPRINT: ClassVar[int] = 0x9830B230AEC5628D
 
@@ -345,7 +350,7 @@ class AwaitEnded(Contract, frozen=True, gc=False):
     step_id: str
     index: int
     at_ms: int
-    # Of the signal that matched.
+    # The sequence number of the signal that matched; null if the wait was cancelled.
     sequence: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -400,7 +405,7 @@ class AwaitEnded(Contract, frozen=True, gc=False):
 
 
 class AwaitSignal(Contract, frozen=True, gc=False):
-    """Tell a step when there is a signal that matches; one of the past will do. Sent by `runs`."""
+    """A step waits for a signal that matches. A past signal counts too. Sent by `runs`."""
 
     FULL_NAME: ClassVar[str] = "kapelle.AwaitSignal"
     SCHEMA: ClassVar[str] = (
@@ -411,10 +416,10 @@ class AwaitSignal(Contract, frozen=True, gc=False):
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
         r'{"name":"iteration","type":"int"},'
-        r'{"name":"index","type":"int","doc":"Which of the step\u0027s dependencies it is."},'
+        r'{"name":"index","type":"int","doc":"The position of the dependency among those of the step."},'
         r'{"name":"match","type":"string","doc":"Conditions on parameters, as JSON."},'
-        r'{"name":"is_latest","type":"boolean","default":false,"doc":"The latest match rather than any."}],"doc":"Tell '
-        r'a step when there is a signal that matches; one of the past will do. Sent by `runs`."}'
+        r'{"name":"is_latest","type":"boolean","default":false,"doc":"Whether the step needs the latest match, or any m'
+        r'atch."}],"doc":"A step waits for a signal that matches. A past signal counts too. Sent by `runs`."}'
     )
     FINGERPRINT: ClassVar[int] = 0x10E99ED05BC33D47
 
@@ -424,11 +429,11 @@ class AwaitSignal(Contract, frozen=True, gc=False):
     step_id: str
     attempt: int
     iteration: int
-    # Which of the step's dependencies it is.
+    # The position of the dependency among those of the step.
     index: int
     # Conditions on parameters, as JSON.
     match: str
-    # The latest match rather than any.
+    # Whether the step needs the latest match, or any match.
     is_latest: bool = False
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -493,7 +498,7 @@ class AwaitSignal(Contract, frozen=True, gc=False):
 
 
 class CancelTask(Contract, frozen=True, gc=False):
-    """A task is no longer wanted: its worker should stop, and its answer will be refused."""
+    """A task is cancelled: its worker should stop, and its result will be refused."""
 
     FULL_NAME: ClassVar[str] = "kapelle.CancelTask"
     SCHEMA: ClassVar[str] = (
@@ -505,11 +510,11 @@ class CancelTask(Contract, frozen=True, gc=False):
         r'{"name":"attempt","type":"int"},'
         r'{"name":"action","type":'
         r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
-        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"What people may do to an instance or a step. OTHER is wh'
-        r'at a reader sees that does not know a later symbol."}},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A task is no longer wanted: '
-        r'its worker should stop, and its answer will be refused."}'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
+        r'that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A task is cancelled: its wor'
+        r'ker should stop, and its result will be refused."}'
     )
     FINGERPRINT: ClassVar[int] = 0xC2A9CBE58B58A853
 
@@ -519,7 +524,7 @@ class CancelTask(Contract, frozen=True, gc=False):
     step_id: str
     attempt: int
     action: Action
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
     at_ms: int
 
@@ -584,18 +589,19 @@ class ChangeProperties(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.ChangeProperties"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.ChangeProperties","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
-        r'{"name":"changes","type":"string","doc":"Properties and reset flags as JSON; what is absent stays."}],"doc":"'
-        r'Change the properties that are not part of a version."}'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"changes","type":"string","doc":"Properties and reset flags, as JSON. Properties that are not given s'
+        r'tay as they are."}],"doc":"Change the properties that are not part of a version."}'
     )
     FINGERPRINT: ClassVar[int] = 0x0C8DE30747DA1AC5
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
-    # Properties and reset flags as JSON; what is absent stays.
+    # Properties and reset flags, as JSON. Properties that are not given stay as they are.
     changes: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -632,10 +638,536 @@ class ChangeProperties(Contract, frozen=True, gc=False):
         return value, at
 
 
+class InstanceStatus(StrEnum):
+    """The statuses of a workflow instance. A reader that does not know a newer symbol reads OTHER."""
+
+    CREATED = "CREATED"
+    IN_PROGRESS = "IN_PROGRESS"
+    PAUSED = "PAUSED"
+    TIMED_OUT = "TIMED_OUT"
+    STOPPED = "STOPPED"
+    FAILED = "FAILED"
+    SUCCEEDED = "SUCCEEDED"
+    OTHER = "OTHER"
+
+
+_INSTANCE_STATUS: Final = wire.Symbols(InstanceStatus)
+
+
+class ChildEnded(Contract, frozen=True, gc=False):
+    """A child of a composite step has ended."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ChildEnded"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ChildEnded","type":"record","fields":['
+        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"number","type":"long"},'
+        r'{"name":"child_run_id","type":"long"},'
+        r'{"name":"status","type":'
+        r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The statuses of a workflow instance. A reader that'
+        r' does not know a newer symbol reads OTHER."}},'
+        r'{"name":"reason","type":"string","default":"","doc":"The reason, as text for people."},'
+        r'{"name":"values","type":"string","default":"{}","doc":"What the child was asked for, as JSON."},'
+        r'{"name":"oldest","type":"long","doc":"The lowest number of a child that still runs."},'
+        r'{"name":"due_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"Wh'
+        r'en to launch more; null if there is nothing to launch."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A child of a composite step '
+        r'has ended."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x2EEEFCA11D77E0D8
+
+    # Of the parent.
+    run_id: int
+    step_id: str
+    attempt: int
+    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    iteration: int
+    number: int
+    child_run_id: int
+    status: InstanceStatus
+    # The lowest number of a child that still runs.
+    oldest: int
+    at_ms: int
+    # The reason, as text for people.
+    reason: str = ""
+    # What the child was asked for, as JSON.
+    values: str = "{}"
+    # When to launch more; null if there is nothing to launch.
+    due_at_ms: int | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        reason_ = self.reason.encode()
+        values_ = self.values.encode()
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.long(self.number),
+                wire.long(self.child_run_id),
+                _INSTANCE_STATUS.put(self.status),
+                wire.SIZES[len(reason_)],
+                reason_,
+                wire.SIZES[len(values_)],
+                values_,
+                wire.long(self.oldest),
+                b"\x00" if self.due_at_ms is None else b"\x02" + wire.moment(self.due_at_ms),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            number_, at = wire.long_at(data, at)
+        else:
+            number_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            child_run_id_, at = wire.long_at(data, at)
+        else:
+            child_run_id_, at = n >> 1, at + 1
+        status_, at = _INSTANCE_STATUS.at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            values_, at = wire.string_at(data, at)
+        else:
+            values_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            oldest_, at = wire.long_at(data, at)
+        else:
+            oldest_, at = n >> 1, at + 1
+        if data[at]:
+            due_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            due_at_ms_, at = None, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(
+            run_id_,
+            step_id_,
+            attempt_,
+            iteration_,
+            number_,
+            child_run_id_,
+            status_,
+            oldest_,
+            at_ms_,
+            reason_,
+            values_,
+            due_at_ms_,
+        )
+        return value, at
+
+
+class ChildKind(StrEnum):
+    """The kinds of steps that start child instances. A reader that does not know a newer symbol reads OTHER."""
+
+    FOREACH = "FOREACH"
+    WHILE = "WHILE"
+    SUBWORKFLOW = "SUBWORKFLOW"
+    OTHER = "OTHER"
+
+
+_CHILD_KIND: Final = wire.Symbols(ChildKind)
+
+
+class ChildStarted(Contract, frozen=True, gc=False):
+    """The workflow of a subworkflow step has accepted the start."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ChildStarted"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ChildStarted","type":"record","fields":['
+        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"number","type":"long"},'
+        r'{"name":"child","type":"string","doc":"The key of the child."},'
+        r'{"name":"child_run_id","type":"long"},'
+        r'{"name":"version","type":"long"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The workflow of a subworkflo'
+        r'w step has accepted the start."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xD50DA092A5DA2541
+
+    # Of the parent.
+    run_id: int
+    step_id: str
+    attempt: int
+    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    iteration: int
+    number: int
+    # The key of the child.
+    child: str
+    child_run_id: int
+    version: int
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        child_ = self.child.encode()
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.long(self.number),
+                wire.SIZES[len(child_)],
+                child_,
+                wire.long(self.child_run_id),
+                wire.long(self.version),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            number_, at = wire.long_at(data, at)
+        else:
+            number_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            child_, at = wire.string_at(data, at)
+        else:
+            child_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            child_run_id_, at = wire.long_at(data, at)
+        else:
+            child_run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            version_, at = wire.long_at(data, at)
+        else:
+            version_, at = n >> 1, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(run_id_, step_id_, attempt_, iteration_, number_, child_, child_run_id_, version_, at_ms_)
+        return value, at
+
+
+class ChildrenLaunched(Contract, frozen=True, gc=False):
+    """Children of a composite step were started."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ChildrenLaunched"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ChildrenLaunched","type":"record","fields":['
+        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"numbers","type":{"type":"array","items":"long"},"doc":"Of the children."},'
+        r'{"name":"next","type":"long","doc":"The number of the first child that was not examined yet."},'
+        r'{"name":"values","type":["null","string"],"default":null,"doc":"The loop values of the round, as JSON; null f'
+        r'or all but a while step."},'
+        r'{"name":"child","type":"string","default":"","doc":"The workflow id of a subworkflow; empty for iterations an'
+        r'd rounds."},'
+        r'{"name":"due_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"Wh'
+        r'en to launch more; null if an end must come first, or if there are no more."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"Children of a composite step'
+        r' were started."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x1A7E9905D2489CC2
+
+    # Of the parent.
+    run_id: int
+    step_id: str
+    attempt: int
+    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    iteration: int
+    # Of the children.
+    numbers: tuple[int, ...]
+    # The number of the first child that was not examined yet.
+    next: int
+    at_ms: int
+    # The loop values of the round, as JSON; null for all but a while step.
+    values: str | None = None
+    # The workflow id of a subworkflow; empty for iterations and rounds.
+    child: str = ""
+    # When to launch more; null if an end must come first, or if there are no more.
+    due_at_ms: int | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        child_ = self.child.encode()
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.array(self.numbers, wire.long) if self.numbers else b"\x00",
+                wire.long(self.next),
+                b"\x00" if self.values is None else b"\x02" + wire.string(self.values),
+                wire.SIZES[len(child_)],
+                child_,
+                b"\x00" if self.due_at_ms is None else b"\x02" + wire.moment(self.due_at_ms),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if data[at]:
+            numbers_, at = wire.array_at(data, at, wire.long_at)
+        else:
+            numbers_, at = (), at + 1
+        if (n := data[at]) & 129:
+            next_, at = wire.long_at(data, at)
+        else:
+            next_, at = n >> 1, at + 1
+        if data[at]:
+            values_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            values_, at = None, at + 1
+        if (n := data[at]) & 129:
+            child_, at = wire.string_at(data, at)
+        else:
+            child_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            due_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            due_at_ms_, at = None, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(run_id_, step_id_, attempt_, iteration_, numbers_, next_, at_ms_, values_, child_, due_at_ms_)
+        return value, at
+
+
+class ChildrenPlanned(Contract, frozen=True, gc=False):
+    """A composite step knows which children it will have."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ChildrenPlanned"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ChildrenPlanned","type":"record","fields":['
+        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"kind","type":'
+        r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
+        r'R","doc":"The kinds of steps that start child instances. A reader that does not know a newer symbol reads OTH'
+        r'ER."}},'
+        r'{"name":"total","type":"long","doc":"How many iterations there are; for a while step the most that there may '
+        r'be; 1 for a subworkflow."},'
+        r'{"name":"window","type":"long","default":0,"doc":"How many children may run at the same time; 0 if there is n'
+        r'o limit."},'
+        r'{"name":"is_strict","type":"boolean","default":false,"doc":"Whether the window moves only with the oldest chi'
+        r'ld that runs."},'
+        r'{"name":"is_sync","type":"boolean","default":true,"doc":"Whether the step waits for the ends of its children.'
+        r'"},'
+        r'{"name":"fan_run","type":"long","doc":"How often the step has been run in this instance, counted from 1."},'
+        r'{"name":"kept_since","type":"long","doc":"Children that succeeded in this run of the step or a later one are '
+        r'kept."},'
+        r'{"name":"next","type":"long","doc":"The number of the first child to look at."},'
+        r'{"name":"counted_since","type":"long","doc":"Children that failed in this run of the step or a later one coun'
+        r't."},'
+        r'{"name":"digest","type":"string","doc":"Of the parameters of the step."},'
+        r'{"name":"values","type":"string","default":"{}","doc":"The loop values of the next round of a while step, as '
+        r'JSON."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A composite step knows which'
+        r' children it will have."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x061675B62859C371
+
+    # Of the parent.
+    run_id: int
+    step_id: str
+    attempt: int
+    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    iteration: int
+    kind: ChildKind
+    # How many iterations there are; for a while step the most that there may be; 1 for a subworkflow.
+    total: int
+    # How often the step has been run in this instance, counted from 1.
+    fan_run: int
+    # Children that succeeded in this run of the step or a later one are kept.
+    kept_since: int
+    # The number of the first child to look at.
+    next: int
+    # Children that failed in this run of the step or a later one count.
+    counted_since: int
+    # Of the parameters of the step.
+    digest: str
+    at_ms: int
+    # How many children may run at the same time; 0 if there is no limit.
+    window: int = 0
+    # Whether the window moves only with the oldest child that runs.
+    is_strict: bool = False
+    # Whether the step waits for the ends of its children.
+    is_sync: bool = True
+    # The loop values of the next round of a while step, as JSON.
+    values: str = "{}"
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        digest_ = self.digest.encode()
+        values_ = self.values.encode()
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                _CHILD_KIND.put(self.kind),
+                wire.long(self.total),
+                wire.long(self.window),
+                wire.boolean(self.is_strict),
+                wire.boolean(self.is_sync),
+                wire.long(self.fan_run),
+                wire.long(self.kept_since),
+                wire.long(self.next),
+                wire.long(self.counted_since),
+                wire.SIZES[len(digest_)],
+                digest_,
+                wire.SIZES[len(values_)],
+                values_,
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        kind_, at = _CHILD_KIND.at(data, at)
+        if (n := data[at]) & 129:
+            total_, at = wire.long_at(data, at)
+        else:
+            total_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            window_, at = wire.long_at(data, at)
+        else:
+            window_, at = n >> 1, at + 1
+        is_strict_, at = wire.boolean_at(data, at)
+        is_sync_, at = wire.boolean_at(data, at)
+        if (n := data[at]) & 129:
+            fan_run_, at = wire.long_at(data, at)
+        else:
+            fan_run_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            kept_since_, at = wire.long_at(data, at)
+        else:
+            kept_since_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            next_, at = wire.long_at(data, at)
+        else:
+            next_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            counted_since_, at = wire.long_at(data, at)
+        else:
+            counted_since_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            digest_, at = wire.string_at(data, at)
+        else:
+            digest_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            values_, at = wire.string_at(data, at)
+        else:
+            values_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(
+            run_id_,
+            step_id_,
+            attempt_,
+            iteration_,
+            kind_,
+            total_,
+            fan_run_,
+            kept_since_,
+            next_,
+            counted_since_,
+            digest_,
+            at_ms_,
+            window_,
+            is_strict_,
+            is_sync_,
+            values_,
+        )
+        return value, at
+
+
 class Refusal(StrEnum):
-    """Why a command was refused, by what its sender can do about it. OTHER is what a reader sees that does not know
-    a later symbol.
-    """
+    """The kind of reason why a command was refused. A reader that does not know a newer symbol reads OTHER."""
 
     INVALID = "INVALID"
     NOT_FOUND = "NOT_FOUND"
@@ -658,11 +1190,11 @@ class CommandRefused(Contract, frozen=True, gc=False):
         r'{"name":"command","type":"string","doc":"The type of the command."},'
         r'{"name":"refusal","type":'
         r'{"name":"kapelle.Refusal","type":"enum","symbols":["INVALID","NOT_FOUND","CONFLICT","PRECONDITION_FAILED","UN'
-        r'PROCESSABLE","OTHER"],"default":"OTHER","doc":"Why a command was refused, by what its sender can do about it.'
-        r' OTHER is what a reader sees that does not know a later symbol."}},'
+        r'PROCESSABLE","OTHER"],"default":"OTHER","doc":"The kind of reason why a command was refused. A reader that do'
+        r'es not know a newer symbol reads OTHER."}},'
         r'{"name":"message","type":"string"},'
-        r'{"name":"errors","type":{"type":"array","items":"string"},"default":[],"doc":"Each thing that is wrong, with '
-        r'its path."},'
+        r'{"name":"errors","type":{"type":"array","items":"string"},"default":[],"doc":"All problems, each with its pat'
+        r'h."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A command was refused. Nothi'
         r'ng else has changed."}'
     )
@@ -674,7 +1206,7 @@ class CommandRefused(Contract, frozen=True, gc=False):
     refusal: Refusal
     message: str
     at_ms: int
-    # Each thing that is wrong, with its path.
+    # All problems, each with its path.
     errors: tuple[str, ...] = ()
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -721,7 +1253,7 @@ class CommandRefused(Contract, frozen=True, gc=False):
 
 
 class CommandStatus(StrEnum):
-    """What became of a command that was not refused. OTHER is what a reader sees that does not know a later symbol."""
+    """The outcome of a command that was not refused. A reader that does not know a newer symbol reads OTHER."""
 
     DONE = "DONE"
     UNCHANGED = "UNCHANGED"
@@ -732,8 +1264,8 @@ _COMMAND_STATUS: Final = wire.Symbols(CommandStatus)
 
 
 class CommandSettled(Contract, frozen=True, gc=False):
-    """The outcome of a command that was carried out, or that changed nothing because what it asks for is so already.
-    It is the last event of the command.
+    """The outcome of a command that was executed, or that changed nothing because the requested state already
+    existed. It is the last event of the command.
     """
 
     FULL_NAME: ClassVar[str] = "kapelle.CommandSettled"
@@ -743,19 +1275,18 @@ class CommandSettled(Contract, frozen=True, gc=False):
         r'{"name":"command","type":"string","doc":"The type of the command."},'
         r'{"name":"status","type":'
         r'{"name":"kapelle.CommandStatus","type":"enum","symbols":["DONE","UNCHANGED","OTHER"],"default":"OTHER","doc":'
-        r'"What became of a command that was not refused. OTHER is what a reader sees that does not know a later symbol'
-        r'."}},'
+        r'"The outcome of a command that was not refused. A reader that does not know a newer symbol reads OTHER."}},'
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"The instance that the request was about; n'
         r'ull if it was about none or many."},'
         r'{"name":"version","type":"long","default":0,"doc":"The version that the request was about; 0 if none."},'
         r'{"name":"run_id","type":"long","default":0,"doc":"The run that the request was about; 0 if none."},'
-        r'{"name":"count","type":"long","default":0,"doc":"How many instances were told to end; 0 for other commands."}'
-        r","
-        r'{"name":"reason","type":"string","default":"","doc":"Why nothing changed, for people."},'
+        r'{"name":"count","type":"long","default":0,"doc":"The number of instances that the command stops or kills; 0 f'
+        r'or other commands."},'
+        r'{"name":"reason","type":"string","default":"","doc":"The reason why nothing changed, as text for people."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The outcome of a command tha'
-        r"t was carried out, or that changed nothing because what it asks for is so already. It is the last event of th"
-        r'e command."}'
+        r"t was executed, or that changed nothing because the requested state already existed. It is the last event of "
+        r'the command."}'
     )
     FINGERPRINT: ClassVar[int] = 0xC787FA786B60F36F
 
@@ -771,9 +1302,9 @@ class CommandSettled(Contract, frozen=True, gc=False):
     version: int = 0
     # The run that the request was about; 0 if none.
     run_id: int = 0
-    # How many instances were told to end; 0 for other commands.
+    # The number of instances that the command stops or kills; 0 for other commands.
     count: int = 0
-    # Why nothing changed, for people.
+    # The reason why nothing changed, as text for people.
     reason: str = ""
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -849,16 +1380,16 @@ class ContinueOffers(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.ContinueOffers"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.ContinueOffers","type":"record","fields":['
-        r'{"name":"sequence","type":"long","doc":"The number of the signal among those of its name."},'
-        r'{"name":"after","type":"string","doc":"The last subscription that was looked at: its place in the index, as J'
-        r'SON."}],"doc":"Offer a signal to the subscriptions that the last decision did not reach. Sent by `signals` to'
-        r' itself."}'
+        r'{"name":"sequence","type":"long","doc":"The sequence number of the signal within its name."},'
+        r'{"name":"after","type":"string","doc":"The last subscription that was examined: its position in the index, as'
+        r' JSON."}],"doc":"Offer a signal to the subscriptions that the last decision did not reach. Sent by `signals` '
+        r'to itself."}'
     )
     FINGERPRINT: ClassVar[int] = 0x0B94C5A55240C560
 
-    # The number of the signal among those of its name.
+    # The sequence number of the signal within its name.
     sequence: int
-    # The last subscription that was looked at: its place in the index, as JSON.
+    # The last subscription that was examined: its position in the index, as JSON.
     after: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -887,8 +1418,8 @@ class ContinueOffers(Contract, frozen=True, gc=False):
 
 
 class Criticality(StrEnum):
-    """How important a workflow is: workers take tasks of a higher one first. OTHER is what a reader sees that does
-    not know a later symbol.
+    """The importance of a workflow. Workers take the tasks of more critical workflows first. A reader that does not
+    know a newer symbol reads OTHER.
     """
 
     CRITICAL = "CRITICAL"
@@ -902,19 +1433,21 @@ _CRITICALITY: Final = wire.Symbols(Criticality)
 
 
 class DeactivateWorkflow(Contract, frozen=True, gc=False):
-    """Leave a workflow without an active version."""
+    """Deactivate the active version of a workflow."""
 
     FULL_NAME: ClassVar[str] = "kapelle.DeactivateWorkflow"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.DeactivateWorkflow","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."}],"doc":"Leave a workflow without an active version."}'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."}],"doc":"Deactivate the active versio'
+        r'n of a workflow."}'
     )
     FINGERPRINT: ClassVar[int] = 0xD12E3EA47C1EC45E
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -945,8 +1478,8 @@ class DeactivateWorkflow(Contract, frozen=True, gc=False):
 
 
 class Stage(StrEnum):
-    """What was being done with the record when it failed. READ is for records that were lost before they were read:
-    the letter holds none. OTHER is what a reader sees that does not know a later stage.
+    """The stage of processing that failed. READ is for records that were lost before they were read: the dead letter
+    has no content. A reader that does not know a newer stage reads OTHER.
     """
 
     DECODE = "DECODE"
@@ -961,7 +1494,7 @@ _STAGE: Final = wire.Symbols(Stage)
 
 
 class Header(msgspec.Struct, frozen=True, gc=False):
-    """One header of the record, as it was."""
+    """One header of the record, unchanged."""
 
     name: str
     value: bytes
@@ -1012,7 +1545,7 @@ _DEAD_LETTER_1: Final = (
 
 
 class DeadLetter(Contract, frozen=True, gc=False):
-    """A record that a processor set aside: where it came from, what it held, and why it could not be processed."""
+    """A record that a processor set aside: its position, its content, and the reason why it could not be processed."""
 
     FULL_NAME: ClassVar[str] = "kapelle.DeadLetter"
     SCHEMA: ClassVar[str] = (
@@ -1020,24 +1553,24 @@ class DeadLetter(Contract, frozen=True, gc=False):
         r'{"name":"processor","type":"string","doc":"The processor that set it aside."},'
         r'{"name":"stage","type":'
         r'{"name":"kapelle.Stage","type":"enum","symbols":["DECODE","DECIDE","ENCODE","APPLY","READ","OTHER"],"default"'
-        r':"OTHER","doc":"What was being done with the record when it failed. READ is for records that were lost before'
-        r' they were read: the letter holds none. OTHER is what a reader sees that does not know a later stage."}},'
+        r':"OTHER","doc":"The stage of processing that failed. READ is for records that were lost before they were read'
+        r': the dead letter has no content. A reader that does not know a newer stage reads OTHER."}},'
         r'{"name":"reason","type":"string","doc":"What was expected and what was found, for people."},'
-        r'{"name":"error","type":"string","doc":"The name of the error\u0027s type, for counting."},'
+        r'{"name":"error","type":"string","doc":"The name of the error type, for statistics."},'
         r'{"name":"topic","type":"string"},'
         r'{"name":"partition","type":"int"},'
         r'{"name":"offset","type":"long"},'
-        r'{"name":"end_offset","type":["null","long"],"default":null,"doc":"For records that were lost: the offset behi'
-        r'nd the last of them, the first being at `offset`; null where that is not known."},'
+        r'{"name":"end_offset","type":["null","long"],"default":null,"doc":"For lost records: the offset after the last'
+        r' of them. The first is at `offset`. Null if it is not known."},'
         r'{"name":"key","type":["null","bytes"],"default":null},'
         r'{"name":"value","type":["null","bytes"],"default":null},'
         r'{"name":"headers","type":{"type":"array","items":'
         r'{"name":"kapelle.Header","type":"record","fields":['
         r'{"name":"name","type":"string"},'
-        r'{"name":"value","type":"bytes"}],"doc":"One header of the record, as it was."}},"default":[]},'
+        r'{"name":"value","type":"bytes"}],"doc":"One header of the record, unchanged."}},"default":[]},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set aside."}],"doc'
-        r'":"A record that a processor set aside: where it came from, what it held, and why it could not be processed."'
-        r"}"
+        r'":"A record that a processor set aside: its position, its content, and the reason why it could not be process'
+        r'ed."}'
     )
     FINGERPRINT: ClassVar[int] = 0x4081FE513733B822
     EARLIER: ClassVar[tuple[str, ...]] = (_DEAD_LETTER_1,)
@@ -1047,15 +1580,14 @@ class DeadLetter(Contract, frozen=True, gc=False):
     stage: Stage
     # What was expected and what was found, for people.
     reason: str
-    # The name of the error's type, for counting.
+    # The name of the error type, for statistics.
     error: str
     topic: str
     partition: int
     offset: int
     # When it was set aside.
     at_ms: int
-    # For records that were lost: the offset behind the last of them, the first being at `offset`; null where that is
-    # not known.
+    # For lost records: the offset after the last of them. The first is at `offset`. Null if it is not known.
     end_offset: int | None = None
     key: bytes | None = None
     value: bytes | None = None
@@ -1150,20 +1682,21 @@ class DeadLetter(Contract, frozen=True, gc=False):
 
 
 class DeleteWorkflow(Contract, frozen=True, gc=False):
-    """Delete a workflow that has nothing queued or running."""
+    """Delete a workflow that has no queued or running instances."""
 
     FULL_NAME: ClassVar[str] = "kapelle.DeleteWorkflow"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.DeleteWorkflow","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."}],"doc":"Delete a workflow that has nothing queued or run'
-        r'ning."}'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."}],"doc":"Delete a workflow that has n'
+        r'o queued or running instances."}'
     )
     FINGERPRINT: ClassVar[int] = 0xB2ABAC5AF5046CAC
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -1203,9 +1736,10 @@ class DependenciesSet(Contract, frozen=True, gc=False):
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
         r'{"name":"iteration","type":"int"},'
-        r'{"name":"names","type":{"type":"array","items":"string"},"doc":"One for each of its dependencies."},'
-        r'{"name":"matches","type":{"type":"array","items":"string"},"doc":"The conditions on their parameters, as JSON'
-        r'."},'
+        r'{"name":"names","type":{"type":"array","items":"string"},"doc":"The names of the signals, one for each depend'
+        r'ency."},'
+        r'{"name":"matches","type":{"type":"array","items":"string"},"doc":"The conditions on the parameters of the sig'
+        r'nals, as JSON."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step waits for signals."}'
     )
     FINGERPRINT: ClassVar[int] = 0x2CF9EAA5E222BE31
@@ -1214,9 +1748,9 @@ class DependenciesSet(Contract, frozen=True, gc=False):
     step_id: str
     attempt: int
     iteration: int
-    # One for each of its dependencies.
+    # The names of the signals, one for each dependency.
     names: tuple[str, ...]
-    # The conditions on their parameters, as JSON.
+    # The conditions on the parameters of the signals, as JSON.
     matches: tuple[str, ...]
     at_ms: int
 
@@ -1268,7 +1802,7 @@ class DependenciesSet(Contract, frozen=True, gc=False):
 
 
 class DependencyMatched(Contract, frozen=True, gc=False):
-    """A step has one of the signals that it waits for."""
+    """A step received one of the signals that it waits for."""
 
     FULL_NAME: ClassVar[str] = "kapelle.DependencyMatched"
     SCHEMA: ClassVar[str] = (
@@ -1278,13 +1812,13 @@ class DependencyMatched(Contract, frozen=True, gc=False):
         r'{"name":"attempt","type":"int"},'
         r'{"name":"iteration","type":"int"},'
         r'{"name":"index","type":"int"},'
-        r'{"name":"name","type":"string","doc":"Of the signal."},'
+        r'{"name":"name","type":"string","doc":"The name of the signal."},'
         r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
-        r'{"name":"sequence","type":"long","doc":"The number of the signal among those of its name, from 1 and without '
-        r'gaps."},'
+        r'{"name":"sequence","type":"long","doc":"The sequence number of the signal within its name: 1, 2, 3 and so on,'
+        r' without gaps."},'
         r'{"name":"params","type":"string","doc":"Strings and integers by name, as JSON."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step has one of the signal'
-        r's that it waits for."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step received one of the s'
+        r'ignals that it waits for."}'
     )
     FINGERPRINT: ClassVar[int] = 0x6C59345C97C109DC
 
@@ -1293,11 +1827,11 @@ class DependencyMatched(Contract, frozen=True, gc=False):
     attempt: int
     iteration: int
     index: int
-    # Of the signal.
+    # The name of the signal.
     name: str
     # The same id under the same name is the same signal.
     signal_id: str
-    # The number of the signal among those of its name, from 1 and without gaps.
+    # The sequence number of the signal within its name: 1, 2, 3 and so on, without gaps.
     sequence: int
     # Strings and integers by name, as JSON.
     params: str
@@ -1372,13 +1906,13 @@ class DependencyMatched(Contract, frozen=True, gc=False):
 
 
 class DropKept(Contract, frozen=True, gc=False):
-    """Forget more of what a trigger had kept before it was disarmed. Sent by `triggers` to itself."""
+    """Delete more of the signals that a trigger kept before it was disarmed. Sent by `triggers` to itself."""
 
     FULL_NAME: ClassVar[str] = "kapelle.DropKept"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.DropKept","type":"record","fields":['
-        r'{"name":"generation","type":"long"}],"doc":"Forget more of what a trigger had kept before it was disarmed. Se'
-        r'nt by `triggers` to itself."}'
+        r'{"name":"generation","type":"long"}],"doc":"Delete more of the signals that a trigger kept before it was disa'
+        r'rmed. Sent by `triggers` to itself."}'
     )
     FINGERPRINT: ClassVar[int] = 0xEB31E8338C66A40B
 
@@ -1402,26 +1936,80 @@ class DropKept(Contract, frozen=True, gc=False):
         return value, at
 
 
+class EndChild(Contract, frozen=True, gc=False):
+    """Stop the child of a subworkflow step. Sent by `runs`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.EndChild"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.EndChild","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"That of the start of the child."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."}],"doc":"Stop the child of a subwork'
+        r'flow step. Sent by `runs`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x5B22351002FC3E04
+
+    # That of the start of the child.
+    request_id: str
+    # The user who made the request.
+    author: str
+    # The reason, as text for people.
+    reason: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        reason_ = self.reason.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(reason_)],
+                reason_,
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        value = cls(request_id_, author_, reason_)
+        return value, at
+
+
 class EndDisplaced(Contract, frozen=True, gc=False):
-    """End more of the runs that were displaced and that one decision could not. Sent by `workflows` to itself."""
+    """End more of the displaced runs, if one decision could not end all of them. Sent by `workflows` to itself."""
 
     FULL_NAME: ClassVar[str] = "kapelle.EndDisplaced"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.EndDisplaced","type":"record","fields":['
-        r'{"name":"generation","type":"long","doc":"Those that were queued in earlier generations are displaced."},'
-        r'{"name":"after_instance_id","type":"long","doc":"The last run that was looked at."},'
+        r'{"name":"generation","type":"long","doc":"Runs that were queued in earlier generations are displaced."},'
+        r'{"name":"after_instance_id","type":"long","doc":"The instance of the last run that was examined."},'
         r'{"name":"after_run_id","type":"long"},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."}],"doc":"End more of the runs that were displaced a'
-        r'nd that one decision could not. Sent by `workflows` to itself."}'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."}],"doc":"End more of the displaced r'
+        r'uns, if one decision could not end all of them. Sent by `workflows` to itself."}'
     )
     FINGERPRINT: ClassVar[int] = 0x97D7D6FC4E527CB9
 
-    # Those that were queued in earlier generations are displaced.
+    # Runs that were queued in earlier generations are displaced.
     generation: int
-    # The last run that was looked at.
+    # The instance of the last run that was examined.
     after_instance_id: int
     after_run_id: int
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -1459,22 +2047,6 @@ class EndDisplaced(Contract, frozen=True, gc=False):
         return value, at
 
 
-class InstanceStatus(StrEnum):
-    """The states of a workflow instance. OTHER is what a reader sees that does not know a later symbol."""
-
-    CREATED = "CREATED"
-    IN_PROGRESS = "IN_PROGRESS"
-    PAUSED = "PAUSED"
-    TIMED_OUT = "TIMED_OUT"
-    STOPPED = "STOPPED"
-    FAILED = "FAILED"
-    SUCCEEDED = "SUCCEEDED"
-    OTHER = "OTHER"
-
-
-_INSTANCE_STATUS: Final = wire.Symbols(InstanceStatus)
-
-
 class EndQueuedRun(Contract, frozen=True, gc=False):
     """A new run of an instance ended before it could run. Sent by `workflows`."""
 
@@ -1484,16 +2056,16 @@ class EndQueuedRun(Contract, frozen=True, gc=False):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"status","type":'
         r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
-        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The states of a workflow instance. OTHER is what a'
-        r' reader sees that does not know a later symbol."}},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."}],"doc":"A new run of an instance ended before it c'
-        r'ould run. Sent by `workflows`."}'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The statuses of a workflow instance. A reader that'
+        r' does not know a newer symbol reads OTHER."}},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."}],"doc":"A new run of an instance en'
+        r'ded before it could run. Sent by `workflows`."}'
     )
     FINGERPRINT: ClassVar[int] = 0x8E6D8CF2CC7A0263
 
     run_id: int
     status: InstanceStatus
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -1581,7 +2153,7 @@ class JoinedSignal(Contract, frozen=True, gc=False):
 
 
 class FiringSkipped(Contract, frozen=True, gc=False):
-    """The signals of a trigger are together, and nothing is started."""
+    """All signals of a trigger have arrived, but no instance is started."""
 
     FULL_NAME: ClassVar[str] = "kapelle.FiringSkipped"
     SCHEMA: ClassVar[str] = (
@@ -1595,9 +2167,9 @@ class FiringSkipped(Contract, frozen=True, gc=False):
         r'{"name":"signal_id","type":"string"},'
         r'{"name":"sequence","type":"long"},'
         r'{"name":"params","type":"string"}],"doc":"A signal that is part of a firing."}}},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The signals of a trigger are'
-        r' together, and nothing is started."}'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"All signals of a trigger hav'
+        r'e arrived, but no instance is started."}'
     )
     FINGERPRINT: ClassVar[int] = 0xCA11EA52BE2749D2
 
@@ -1605,7 +2177,7 @@ class FiringSkipped(Contract, frozen=True, gc=False):
     trigger_id: str
     join_value: str
     signals: tuple[JoinedSignal, ...]
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
     at_ms: int
 
@@ -1658,7 +2230,7 @@ class FiringSkipped(Contract, frozen=True, gc=False):
 
 
 class ForgetAwait(Contract, frozen=True, gc=False):
-    """A step does not wait any more. Sent by `runs`."""
+    """A step no longer waits. Sent by `runs`."""
 
     FULL_NAME: ClassVar[str] = "kapelle.ForgetAwait"
     SCHEMA: ClassVar[str] = (
@@ -1666,7 +2238,7 @@ class ForgetAwait(Contract, frozen=True, gc=False):
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"instance_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
-        r'{"name":"index","type":"int"}],"doc":"A step does not wait any more. Sent by `runs`."}'
+        r'{"name":"index","type":"int"}],"doc":"A step no longer waits. Sent by `runs`."}'
     )
     FINGERPRINT: ClassVar[int] = 0x7F4B4757CFE2C631
 
@@ -1713,7 +2285,7 @@ class ForgetAwait(Contract, frozen=True, gc=False):
 
 
 class InitiatorType(StrEnum):
-    """Who or what starts instances. OTHER is what a reader sees that does not know a later symbol."""
+    """The kinds of initiators, which start instances. A reader that does not know a newer symbol reads OTHER."""
 
     MANUAL = "MANUAL"
     TIME = "TIME"
@@ -1728,50 +2300,232 @@ class InitiatorType(StrEnum):
 _INITIATOR_TYPE: Final = wire.Symbols(InitiatorType)
 
 
+class Parent(Contract, frozen=True, gc=False):
+    """The step that an instance is a child of. Only the engine writes it."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.Parent"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.Parent","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the parent instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
+        r'{"name":"kind","type":'
+        r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
+        r'R","doc":"The kinds of steps that start child instances. A reader that does not know a newer symbol reads OTH'
+        r'ER."}},'
+        r'{"name":"is_sync","type":"boolean","default":true,"doc":"Whether the step waits for the child."},'
+        r'{"name":"root","type":"string","doc":"The key of the instance at the top of the tree."},'
+        r'{"name":"root_run_id","type":"long","default":0,"doc":"The run of that instance."},'
+        r'{"name":"home","type":"string","doc":"The key of the nearest ancestor that is neither an iteration nor a roun'
+        r'd."},'
+        r'{"name":"depth","type":"int","doc":"How many ancestors the child has."},'
+        r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
+        r'ads when the child has ended, each as step/param."},'
+        r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
+        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
+        r"}"
+    )
+    FINGERPRINT: ClassVar[int] = 0x3C7D9021ED920080
+
+    # The key of the parent instance.
+    key: str
+    run_id: int
+    step_id: str
+    attempt: int
+    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    iteration: int
+    # The number of the child among the children of the step, from 1.
+    number: int
+    kind: ChildKind
+    # The key of the instance at the top of the tree.
+    root: str
+    # The key of the nearest ancestor that is neither an iteration nor a round.
+    home: str
+    # How many ancestors the child has.
+    depth: int
+    # Whether the step waits for the child.
+    is_sync: bool = True
+    # The run of that instance.
+    root_run_id: int = 0
+    # The parameters that the parent reads when the child has ended, each as step/param.
+    asks: tuple[str, ...] = ()
+    # The values that one round of a while step hands to the next.
+    carries: tuple[str, ...] = ()
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        key_ = self.key.encode()
+        step_id_ = self.step_id.encode()
+        root_ = self.root.encode()
+        home_ = self.home.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(key_)],
+                key_,
+                wire.long(self.run_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.long(self.number),
+                _CHILD_KIND.put(self.kind),
+                wire.boolean(self.is_sync),
+                wire.SIZES[len(root_)],
+                root_,
+                wire.long(self.root_run_id),
+                wire.SIZES[len(home_)],
+                home_,
+                wire.integer(self.depth),
+                wire.array(self.asks, wire.string) if self.asks else b"\x00",
+                wire.array(self.carries, wire.string) if self.carries else b"\x00",
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            key_, at = wire.string_at(data, at)
+        else:
+            key_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            number_, at = wire.long_at(data, at)
+        else:
+            number_, at = n >> 1, at + 1
+        kind_, at = _CHILD_KIND.at(data, at)
+        is_sync_, at = wire.boolean_at(data, at)
+        if (n := data[at]) & 129:
+            root_, at = wire.string_at(data, at)
+        else:
+            root_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            root_run_id_, at = wire.long_at(data, at)
+        else:
+            root_run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            home_, at = wire.string_at(data, at)
+        else:
+            home_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            depth_, at = wire.integer_at(data, at)
+        else:
+            depth_, at = n >> 1, at + 1
+        if data[at]:
+            asks_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            asks_, at = (), at + 1
+        if data[at]:
+            carries_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            carries_, at = (), at + 1
+        value = cls(
+            key_,
+            run_id_,
+            step_id_,
+            attempt_,
+            iteration_,
+            number_,
+            kind_,
+            root_,
+            home_,
+            depth_,
+            is_sync_,
+            root_run_id_,
+            asks_,
+            carries_,
+        )
+        return value, at
+
+
 class InstanceCreated(Contract, frozen=True, gc=False):
-    """A run of an instance exists: queued, or ended before it could run."""
+    """A run of an instance was created. It is queued, or it ended before it could run."""
 
     FULL_NAME: ClassVar[str] = "kapelle.InstanceCreated"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.InstanceCreated","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"instance_id","type":"long"},'
         r'{"name":"run_id","type":"long"},'
         r'{"name":"version","type":"long"},'
         r'{"name":"status","type":'
         r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
-        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The states of a workflow instance. OTHER is what a'
-        r' reader sees that does not know a later symbol."},"doc":"CREATED if it is queued; STOPPED or FAILED if it wil'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The statuses of a workflow instance. A reader that'
+        r' does not know a newer symbol reads OTHER."},"doc":"CREATED if the run is queued; STOPPED or FAILED if it wil'
         r'l never run."},'
-        r'{"name":"initiator","type":"string","doc":"As JSON."},'
-        r'{"name":"params","type":"string","doc":"Evaluated, as JSON."},'
+        r'{"name":"initiator","type":"string","doc":"The initiator, as JSON."},'
+        r'{"name":"params","type":"string","doc":"The evaluated parameters, as JSON."},'
         r'{"name":"run_params","type":"string","default":"{}"},'
         r'{"name":"step_run_params","type":"string","default":"{}"},'
         r'{"name":"runtime_tags","type":"string","default":"[]"},'
         r'{"name":"artifacts","type":"string","default":"{}"},'
         r'{"name":"correlation_id","type":"string"},'
-        r'{"name":"restart","type":["null","string"],"default":null,"doc":"How it was restarted, as JSON."},'
-        r'{"name":"reason","type":"string","default":"","doc":"Why it will never run, for people."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A run of an instance exists:'
-        r' queued, or ended before it could run."}'
+        r'{"name":"restart","type":["null","string"],"default":null,"doc":"The details of the restart, as JSON."},'
+        r'{"name":"reason","type":"string","default":"","doc":"The reason why the run will never start, as text for peo'
+        r'ple."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+        r'{"name":"parent","type":["null",'
+        r'{"name":"kapelle.Parent","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the parent instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
+        r'{"name":"kind","type":'
+        r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
+        r'R","doc":"The kinds of steps that start child instances. A reader that does not know a newer symbol reads OTH'
+        r'ER."}},'
+        r'{"name":"is_sync","type":"boolean","default":true,"doc":"Whether the step waits for the child."},'
+        r'{"name":"root","type":"string","doc":"The key of the instance at the top of the tree."},'
+        r'{"name":"root_run_id","type":"long","default":0,"doc":"The run of that instance."},'
+        r'{"name":"home","type":"string","doc":"The key of the nearest ancestor that is neither an iteration nor a roun'
+        r'd."},'
+        r'{"name":"depth","type":"int","doc":"How many ancestors the child has."},'
+        r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
+        r'ads when the child has ended, each as step/param."},'
+        r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
+        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
+        r'}],"default":null,"doc":"The step that this instance is a child of."}],"doc":"A run of an instance was create'
+        r'd. It is queued, or it ended before it could run."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xA4EF63FACD25E5E7
+    FINGERPRINT: ClassVar[int] = 0x56BF4112BC0A378C
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     workflow_id: str
     instance_id: int
     run_id: int
     version: int
-    # CREATED if it is queued; STOPPED or FAILED if it will never run.
+    # CREATED if the run is queued; STOPPED or FAILED if it will never run.
     status: InstanceStatus
-    # As JSON.
+    # The initiator, as JSON.
     initiator: str
-    # Evaluated, as JSON.
+    # The evaluated parameters, as JSON.
     params: str
     correlation_id: str
     at_ms: int
@@ -1779,10 +2533,12 @@ class InstanceCreated(Contract, frozen=True, gc=False):
     step_run_params: str = "{}"
     runtime_tags: str = "[]"
     artifacts: str = "{}"
-    # How it was restarted, as JSON.
+    # The details of the restart, as JSON.
     restart: str | None = None
-    # Why it will never run, for people.
+    # The reason why the run will never start, as text for people.
     reason: str = ""
+    # The step that this instance is a child of.
+    parent: Parent | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -1827,6 +2583,7 @@ class InstanceCreated(Contract, frozen=True, gc=False):
                 wire.SIZES[len(reason_)],
                 reason_,
                 wire.moment(self.at_ms),
+                b"\x00" if self.parent is None else b"\x02" + Parent.to_avro(self.parent),
             )
         )
 
@@ -1894,6 +2651,10 @@ class InstanceCreated(Contract, frozen=True, gc=False):
         else:
             reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
+        if data[at]:
+            parent_, at = wire.nullable_at(data, at, Parent.from_avro)
+        else:
+            parent_, at = None, at + 1
         value = cls(
             request_id_,
             author_,
@@ -1912,12 +2673,13 @@ class InstanceCreated(Contract, frozen=True, gc=False):
             artifacts_,
             restart_,
             reason_,
+            parent_,
         )
         return value, at
 
 
 class InstanceEnded(Contract, frozen=True, gc=False):
-    """A run has ended, in the queue or by running."""
+    """A run has ended, while it was queued or after it was launched."""
 
     FULL_NAME: ClassVar[str] = "kapelle.InstanceEnded"
     SCHEMA: ClassVar[str] = (
@@ -1927,12 +2689,12 @@ class InstanceEnded(Contract, frozen=True, gc=False):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"status","type":'
         r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
-        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The states of a workflow instance. OTHER is what a'
-        r' reader sees that does not know a later symbol."}},'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The statuses of a workflow instance. A reader that'
+        r' does not know a newer symbol reads OTHER."}},'
         r'{"name":"was_launched","type":"boolean"},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A run has ended, in the queu'
-        r'e or by running."}'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A run has ended, while it wa'
+        r's queued or after it was launched."}'
     )
     FINGERPRINT: ClassVar[int] = 0xBAFEADCC5202355E
 
@@ -1941,7 +2703,7 @@ class InstanceEnded(Contract, frozen=True, gc=False):
     run_id: int
     status: InstanceStatus
     was_launched: bool
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
     at_ms: int
 
@@ -2038,8 +2800,42 @@ class InstanceLaunched(Contract, frozen=True, gc=False):
         return value, at
 
 
+_INSTANCE_STATUS_CHANGE_1: Final = (
+    r'{"name":"kapelle.InstanceStatusChange","type":"record","fields":['
+    r'{"name":"workflow_id","type":"string"},'
+    r'{"name":"instance_id","type":"long"},'
+    r'{"name":"run_id","type":"long"},'
+    r'{"name":"sequence","type":"long","doc":"The number of the record among those of the workflow, over all its instan'
+    r'ces, from 1 and without gaps."},'
+    r'{"name":"status","type":'
+    r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPPED",'
+    r'"FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The states of a workflow instance. OTHER is what a reader '
+    r'sees that does not know a later symbol."}},'
+    r'{"name":"previous_status","type":["null","kapelle.InstanceStatus"],"default":null,"doc":"Of the same run. Null if'
+    r' it has just been created."},'
+    r'{"name":"version","type":"long","doc":"Of the workflow."},'
+    r'{"name":"initiator","type":'
+    r'{"name":"kapelle.InitiatorType","type":"enum","symbols":["MANUAL","TIME","SIGNAL","SUBWORKFLOW","FOREACH","WHILE"'
+    r',"TEMPLATE","OTHER"],"default":"OTHER","doc":"Who or what starts instances. OTHER is what a reader sees that does'
+    r' not know a later symbol."}},'
+    r'{"name":"author","type":"string","doc":"Who started it."},'
+    r'{"name":"request_id","type":"string","doc":"Of the start."},'
+    r'{"name":"correlation_id","type":"string","doc":"The same for all that came of one start."},'
+    r'{"name":"reason","type":"string","doc":"Why, for people. Often empty."},'
+    r'{"name":"created_at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+    r'{"name":"started_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"Wh'
+    r'en it left the queue."},'
+    r'{"name":"ended_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null},'
+    r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened."},'
+    r'{"name":"source_topic","type":"string","doc":"Where the event stands that this was made from."},'
+    r'{"name":"source_partition","type":"int"},'
+    r'{"name":"source_offset","type":"long"}],"doc":"For others: a run of an instance has another status, and what it i'
+    r's now."}'
+)
+
+
 class InstanceStatusChange(Contract, frozen=True, gc=False):
-    """For others: a run of an instance has another status, and what it is now."""
+    """Public: the status of a run of an instance has changed. The record holds the new state."""
 
     FULL_NAME: ClassVar[str] = "kapelle.InstanceStatusChange"
     SCHEMA: ClassVar[str] = (
@@ -2047,64 +2843,90 @@ class InstanceStatusChange(Contract, frozen=True, gc=False):
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"instance_id","type":"long"},'
         r'{"name":"run_id","type":"long"},'
-        r'{"name":"sequence","type":"long","doc":"The number of the record among those of the workflow, over all its in'
-        r'stances, from 1 and without gaps."},'
+        r'{"name":"sequence","type":"long","doc":"The sequence number of the record within the workflow, over all its i'
+        r'nstances: 1, 2, 3 and so on, without gaps."},'
         r'{"name":"status","type":'
         r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
-        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The states of a workflow instance. OTHER is what a'
-        r' reader sees that does not know a later symbol."}},'
-        r'{"name":"previous_status","type":["null","kapelle.InstanceStatus"],"default":null,"doc":"Of the same run. Nul'
-        r'l if it has just been created."},'
-        r'{"name":"version","type":"long","doc":"Of the workflow."},'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The statuses of a workflow instance. A reader that'
+        r' does not know a newer symbol reads OTHER."}},'
+        r'{"name":"previous_status","type":["null","kapelle.InstanceStatus"],"default":null,"doc":"The previous status '
+        r'of the same run. Null if the run was just created."},'
+        r'{"name":"version","type":"long","doc":"The version of the workflow."},'
         r'{"name":"initiator","type":'
         r'{"name":"kapelle.InitiatorType","type":"enum","symbols":["MANUAL","TIME","SIGNAL","SUBWORKFLOW","FOREACH","WH'
-        r'ILE","TEMPLATE","OTHER"],"default":"OTHER","doc":"Who or what starts instances. OTHER is what a reader sees t'
-        r'hat does not know a later symbol."}},'
-        r'{"name":"author","type":"string","doc":"Who started it."},'
-        r'{"name":"request_id","type":"string","doc":"Of the start."},'
-        r'{"name":"correlation_id","type":"string","doc":"The same for all that came of one start."},'
-        r'{"name":"reason","type":"string","doc":"Why, for people. Often empty."},'
+        r'ILE","TEMPLATE","OTHER"],"default":"OTHER","doc":"The kinds of initiators, which start instances. A reader th'
+        r'at does not know a newer symbol reads OTHER."}},'
+        r'{"name":"author","type":"string","doc":"The user who started the instance."},'
+        r'{"name":"request_id","type":"string","doc":"The request id of the start."},'
+        r'{"name":"correlation_id","type":"string","doc":"An id that is shared by everything that one start causes."},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people. Often empty."},'
         r'{"name":"created_at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
         r'{"name":"started_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc"'
-        r':"When it left the queue."},'
+        r':"The time when the run left the queue."},'
         r'{"name":"ended_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened."},'
-        r'{"name":"source_topic","type":"string","doc":"Where the event stands that this was made from."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The time of the change."},'
+        r'{"name":"source_topic","type":"string","doc":"The topic of the event that this record was made from."},'
         r'{"name":"source_partition","type":"int"},'
-        r'{"name":"source_offset","type":"long"}],"doc":"For others: a run of an instance has another status, and what '
-        r'it is now."}'
+        r'{"name":"source_offset","type":"long"},'
+        r'{"name":"parent","type":["null","string"],"default":null,"doc":"The key of the parent instance, if a step of '
+        r'another instance has started this one: workflow id, slash, instance id."},'
+        r'{"name":"parent_run_id","type":["null","long"],"default":null,"doc":"The run of the parent."},'
+        r'{"name":"parent_step_id","type":["null","string"],"default":null,"doc":"The step of the parent."},'
+        r'{"name":"child_number","type":["null","long"],"default":null,"doc":"The number of the iteration or round, fro'
+        r'm 1; 1 for a subworkflow."},'
+        r'{"name":"child_kind","type":["null",'
+        r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
+        r'R","doc":"The kinds of steps that start child instances. A reader that does not know a newer symbol reads OTH'
+        r'ER."}],"default":null,"doc":"The kind of the step of the parent."},'
+        r'{"name":"root","type":["null","string"],"default":null,"doc":"The key of the instance at the top of the tree.'
+        r' Null for an instance without a parent."}],"doc":"Public: the status of a run of an instance has changed. The'
+        r' record holds the new state."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xF80A70323FF3ED9D
+    FINGERPRINT: ClassVar[int] = 0xF72509D3671A77B8
+    EARLIER: ClassVar[tuple[str, ...]] = (_INSTANCE_STATUS_CHANGE_1,)
 
     workflow_id: str
     instance_id: int
     run_id: int
-    # The number of the record among those of the workflow, over all its instances, from 1 and without gaps.
+    # The sequence number of the record within the workflow, over all its instances: 1, 2, 3 and so on, without gaps.
     sequence: int
     status: InstanceStatus
-    # Of the workflow.
+    # The version of the workflow.
     version: int
     initiator: InitiatorType
-    # Who started it.
+    # The user who started the instance.
     author: str
-    # Of the start.
+    # The request id of the start.
     request_id: str
-    # The same for all that came of one start.
+    # An id that is shared by everything that one start causes.
     correlation_id: str
-    # Why, for people. Often empty.
+    # The reason, as text for people. Often empty.
     reason: str
     created_at_ms: int
-    # When it happened.
+    # The time of the change.
     at_ms: int
-    # Where the event stands that this was made from.
+    # The topic of the event that this record was made from.
     source_topic: str
     source_partition: int
     source_offset: int
-    # Of the same run. Null if it has just been created.
+    # The previous status of the same run. Null if the run was just created.
     previous_status: InstanceStatus | None = None
-    # When it left the queue.
+    # The time when the run left the queue.
     started_at_ms: int | None = None
     ended_at_ms: int | None = None
+    # The key of the parent instance, if a step of another instance has started this one: workflow id, slash, instance
+    # id.
+    parent: str | None = None
+    # The run of the parent.
+    parent_run_id: int | None = None
+    # The step of the parent.
+    parent_step_id: str | None = None
+    # The number of the iteration or round, from 1; 1 for a subworkflow.
+    child_number: int | None = None
+    # The kind of the step of the parent.
+    child_kind: ChildKind | None = None
+    # The key of the instance at the top of the tree. Null for an instance without a parent.
+    root: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         workflow_id_ = self.workflow_id.encode()
@@ -2141,6 +2963,12 @@ class InstanceStatusChange(Contract, frozen=True, gc=False):
                 source_topic_,
                 wire.integer(self.source_partition),
                 wire.long(self.source_offset),
+                b"\x00" if self.parent is None else b"\x02" + wire.string(self.parent),
+                b"\x00" if self.parent_run_id is None else b"\x02" + wire.long(self.parent_run_id),
+                b"\x00" if self.parent_step_id is None else b"\x02" + wire.string(self.parent_step_id),
+                b"\x00" if self.child_number is None else b"\x02" + wire.long(self.child_number),
+                b"\x00" if self.child_kind is None else b"\x02" + _CHILD_KIND.put(self.child_kind),
+                b"\x00" if self.root is None else b"\x02" + wire.string(self.root),
             )
         )
 
@@ -2210,6 +3038,30 @@ class InstanceStatusChange(Contract, frozen=True, gc=False):
             source_offset_, at = wire.long_at(data, at)
         else:
             source_offset_, at = n >> 1, at + 1
+        if data[at]:
+            parent_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            parent_, at = None, at + 1
+        if data[at]:
+            parent_run_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            parent_run_id_, at = None, at + 1
+        if data[at]:
+            parent_step_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            parent_step_id_, at = None, at + 1
+        if data[at]:
+            child_number_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            child_number_, at = None, at + 1
+        if data[at]:
+            child_kind_, at = wire.nullable_at(data, at, _CHILD_KIND.at)
+        else:
+            child_kind_, at = None, at + 1
+        if data[at]:
+            root_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            root_, at = None, at + 1
         value = cls(
             workflow_id_,
             instance_id_,
@@ -2230,33 +3082,40 @@ class InstanceStatusChange(Contract, frozen=True, gc=False):
             previous_status_,
             started_at_ms_,
             ended_at_ms_,
+            parent_,
+            parent_run_id_,
+            parent_step_id_,
+            child_number_,
+            child_kind_,
+            root_,
         )
         return value, at
 
 
 class InstanceUnblocked(Contract, frozen=True, gc=False):
-    """A failed instance no longer holds up its strictly sequential workflow."""
+    """A failed instance no longer blocks its strictly sequential workflow."""
 
     FULL_NAME: ClassVar[str] = "kapelle.InstanceUnblocked"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.InstanceUnblocked","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"instance_id","type":"long"},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A failed instance no longer '
-        r'holds up its strictly sequential workflow."}'
+        r'blocks its strictly sequential workflow."}'
     )
     FINGERPRINT: ClassVar[int] = 0xB0EB84BC507C732A
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     workflow_id: str
     instance_id: int
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
     at_ms: int
 
@@ -2309,20 +3168,20 @@ class InstanceUnblocked(Contract, frozen=True, gc=False):
 
 
 class KeptDropped(Contract, frozen=True, gc=False):
-    """A part of what a trigger had kept before it was disarmed is forgotten."""
+    """Some of the signals that a trigger kept before it was disarmed were deleted."""
 
     FULL_NAME: ClassVar[str] = "kapelle.KeptDropped"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.KeptDropped","type":"record","fields":['
         r'{"name":"generation","type":"long"},'
-        r'{"name":"count","type":"int","doc":"How many signals, from the first."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A part of what a trigger had'
-        r' kept before it was disarmed is forgotten."}'
+        r'{"name":"count","type":"int","doc":"The number of deleted signals, in the order of the table."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"Some of the signals that a t'
+        r'rigger kept before it was disarmed were deleted."}'
     )
     FINGERPRINT: ClassVar[int] = 0x1E1AC654664EE3BB
 
     generation: int
-    # How many signals, from the first.
+    # The number of deleted signals, in the order of the table.
     count: int
     at_ms: int
 
@@ -2352,12 +3211,14 @@ class KeptDropped(Contract, frozen=True, gc=False):
 
 
 class LaunchQueued(Contract, frozen=True, gc=False):
-    """Launch what may run and one decision could not. Sent by `workflows` to itself."""
+    """Launch more of the queued runs that may run, if one decision could not launch all of them. Sent by `workflows`
+    to itself.
+    """
 
     FULL_NAME: ClassVar[str] = "kapelle.LaunchQueued"
     SCHEMA: ClassVar[str] = (
-        r'{"name":"kapelle.LaunchQueued","type":"record","fields":[],"doc":"Launch what may run and one decision could '
-        r'not. Sent by `workflows` to itself."}'
+        r'{"name":"kapelle.LaunchQueued","type":"record","fields":[],"doc":"Launch more of the queued runs that may run'
+        r', if one decision could not launch all of them. Sent by `workflows` to itself."}'
     )
     FINGERPRINT: ClassVar[int] = 0xC7BF518292F9B5A6
 
@@ -2372,7 +3233,7 @@ class LaunchQueued(Contract, frozen=True, gc=False):
 
 
 class LeaseRenewed(Contract, frozen=True, gc=False):
-    """A worker lives, and keeps its task until its lease ends."""
+    """A worker sent a heartbeat, and keeps its task until the end of the lease."""
 
     FULL_NAME: ClassVar[str] = "kapelle.LeaseRenewed"
     SCHEMA: ClassVar[str] = (
@@ -2382,9 +3243,9 @@ class LeaseRenewed(Contract, frozen=True, gc=False):
         r'{"name":"attempt","type":"int"},'
         r'{"name":"token","type":"string"},'
         r'{"name":"worker","type":"string"},'
-        r'{"name":"lease_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When the lease ends."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A worker lives, and keeps it'
-        r's task until its lease ends."}'
+        r'{"name":"lease_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The end of the lease."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A worker sent a heartbeat, a'
+        r'nd keeps its task until the end of the lease."}'
     )
     FINGERPRINT: ClassVar[int] = 0x3E41EBDB7262AB57
 
@@ -2393,7 +3254,7 @@ class LeaseRenewed(Contract, frozen=True, gc=False):
     attempt: int
     token: str
     worker: str
-    # When the lease ends.
+    # The end of the lease.
     lease_at_ms: int
     at_ms: int
 
@@ -2446,7 +3307,7 @@ class LeaseRenewed(Contract, frozen=True, gc=False):
 
 
 class LoopEnded(Contract, frozen=True, gc=True):
-    """A loop is not repeated any more: what leads out of it counts now."""
+    """A loop has ended. The transitions that lead out of it take effect now."""
 
     FULL_NAME: ClassVar[str] = "kapelle.LoopEnded"
     SCHEMA: ClassVar[str] = (
@@ -2454,25 +3315,25 @@ class LoopEnded(Contract, frozen=True, gc=True):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"header","type":"string"},'
         r'{"name":"iteration","type":"int"},'
-        r'{"name":"loop","type":["null","string"],"default":null,"doc":"The first step of the loop around it."},'
-        r'{"name":"arrived","type":{"type":"map","values":"int"},"doc":"How many of its steps lead to each of the next '
-        r'steps."},'
-        r'{"name":"satisfied","type":{"type":"map","values":"boolean"},"doc":"Whether one of their conditions was true.'
-        r'"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A loop is not repeated any m'
-        r'ore: what leads out of it counts now."}'
+        r'{"name":"loop","type":["null","string"],"default":null,"doc":"The header of the enclosing loop."},'
+        r'{"name":"arrived","type":{"type":"map","values":"int"},"doc":"For each step after the loop: how many steps of'
+        r' the loop lead to it."},'
+        r'{"name":"satisfied","type":{"type":"map","values":"boolean"},"doc":"For each of these steps: whether at least'
+        r' one of the conditions was true."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A loop has ended. The transi'
+        r'tions that lead out of it take effect now."}'
     )
     FINGERPRINT: ClassVar[int] = 0xC2A83E5EA8EE27AD
 
     run_id: int
     header: str
     iteration: int
-    # How many of its steps lead to each of the next steps.
+    # For each step after the loop: how many steps of the loop lead to it.
     arrived: dict[str, int]
-    # Whether one of their conditions was true.
+    # For each of these steps: whether at least one of the conditions was true.
     satisfied: dict[str, bool]
     at_ms: int
-    # The first step of the loop around it.
+    # The header of the enclosing loop.
     loop: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -2529,25 +3390,25 @@ class LoopEntered(Contract, frozen=True, gc=True):
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.LoopEntered","type":"record","fields":['
         r'{"name":"run_id","type":"long"},'
-        r'{"name":"header","type":"string","doc":"The step that the loop begins with."},'
+        r'{"name":"header","type":"string","doc":"The first step of the loop."},'
         r'{"name":"steps","type":{"type":"array","items":"string"},"doc":"The steps that run again."},'
-        r'{"name":"iterations","type":{"type":"map","values":"int"},"doc":"The iteration of the loop and of those insid'
-        r'e it, by their first step."},'
-        r'{"name":"pending","type":{"type":"map","values":"int"},"doc":"What each of them waits for before its iteratio'
-        r'n ends."},'
+        r'{"name":"iterations","type":{"type":"map","values":"int"},"doc":"The iteration of the loop and of its inner l'
+        r'oops, by header."},'
+        r'{"name":"pending","type":{"type":"map","values":"int"},"doc":"For each of these loops: how many steps and inn'
+        r'er loops must end before the iteration ends."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The steps of a loop begin a '
         r'new iteration."}'
     )
     FINGERPRINT: ClassVar[int] = 0x0F75CB301A462A43
 
     run_id: int
-    # The step that the loop begins with.
+    # The first step of the loop.
     header: str
     # The steps that run again.
     steps: tuple[str, ...]
-    # The iteration of the loop and of those inside it, by their first step.
+    # The iteration of the loop and of its inner loops, by header.
     iterations: dict[str, int]
-    # What each of them waits for before its iteration ends.
+    # For each of these loops: how many steps and inner loops must end before the iteration ends.
     pending: dict[str, int]
     at_ms: int
 
@@ -2594,7 +3455,7 @@ class LoopEntered(Contract, frozen=True, gc=True):
 
 
 class MatchDependency(Contract, frozen=True, gc=False):
-    """A signal that a step waits for is there. Sent by `signals`."""
+    """A signal that a step waits for has arrived. Sent by `signals`."""
 
     FULL_NAME: ClassVar[str] = "kapelle.MatchDependency"
     SCHEMA: ClassVar[str] = (
@@ -2604,12 +3465,12 @@ class MatchDependency(Contract, frozen=True, gc=False):
         r'{"name":"attempt","type":"int"},'
         r'{"name":"iteration","type":"int"},'
         r'{"name":"index","type":"int"},'
-        r'{"name":"name","type":"string","doc":"Of the signal."},'
+        r'{"name":"name","type":"string","doc":"The name of the signal."},'
         r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
-        r'{"name":"sequence","type":"long","doc":"The number of the signal among those of its name, from 1 and without '
-        r'gaps."},'
+        r'{"name":"sequence","type":"long","doc":"The sequence number of the signal within its name: 1, 2, 3 and so on,'
+        r' without gaps."},'
         r'{"name":"params","type":"string","doc":"Strings and integers by name, as JSON."}],"doc":"A signal that a step'
-        r' waits for is there. Sent by `signals`."}'
+        r' waits for has arrived. Sent by `signals`."}'
     )
     FINGERPRINT: ClassVar[int] = 0x281309ABCDD6DFFC
 
@@ -2618,11 +3479,11 @@ class MatchDependency(Contract, frozen=True, gc=False):
     attempt: int
     iteration: int
     index: int
-    # Of the signal.
+    # The name of the signal.
     name: str
     # The same id under the same name is the same signal.
     signal_id: str
-    # The number of the signal among those of its name, from 1 and without gaps.
+    # The sequence number of the signal within its name: 1, 2, 3 and so on, without gaps.
     sequence: int
     # Strings and integers by name, as JSON.
     params: str
@@ -2694,28 +3555,29 @@ class MatchDependency(Contract, frozen=True, gc=False):
 
 
 class OfferPastSignals(Contract, frozen=True, gc=False):
-    """Offer signals of the past to one trigger, oldest first. Sent by `signals` to itself."""
+    """Offer past signals to one trigger, oldest first. Sent by `signals` to itself."""
 
     FULL_NAME: ClassVar[str] = "kapelle.OfferPastSignals"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.OfferPastSignals","type":"record","fields":['
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"trigger_id","type":"string"},'
-        r'{"name":"generation","type":"int","doc":"Which arming of the trigger asks: a later one asks for itself."},'
-        r'{"name":"since_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"Signals that happened ea'
-        r'rlier are not offered."},'
-        r'{"name":"sequence","type":"long","doc":"The number of the last signal that was looked at; 0 at the beginning.'
-        r'"}],"doc":"Offer signals of the past to one trigger, oldest first. Sent by `signals` to itself."}'
+        r'{"name":"generation","type":"int","doc":"The arming of the trigger that needs the signals. A later arming sen'
+        r'ds its own request."},'
+        r'{"name":"since_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"Signals before this time'
+        r' are not offered."},'
+        r'{"name":"sequence","type":"long","doc":"The sequence number of the last signal that was examined; 0 at the be'
+        r'ginning."}],"doc":"Offer past signals to one trigger, oldest first. Sent by `signals` to itself."}'
     )
     FINGERPRINT: ClassVar[int] = 0x82A38477EA77EFC5
 
     workflow_id: str
     trigger_id: str
-    # Which arming of the trigger asks: a later one asks for itself.
+    # The arming of the trigger that needs the signals. A later arming sends its own request.
     generation: int
-    # Signals that happened earlier are not offered.
+    # Signals before this time are not offered.
     since_at_ms: int
-    # The number of the last signal that was looked at; 0 at the beginning.
+    # The sequence number of the last signal that was examined; 0 at the beginning.
     sequence: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -2758,34 +3620,34 @@ class OfferPastSignals(Contract, frozen=True, gc=False):
 
 
 class OfferSignal(Contract, frozen=True, gc=False):
-    """A signal that matches what a trigger wants. Sent by `signals`."""
+    """A signal that matches a trigger. Sent by `signals`."""
 
     FULL_NAME: ClassVar[str] = "kapelle.OfferSignal"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.OfferSignal","type":"record","fields":['
-        r'{"name":"name","type":"string","doc":"Of the signal."},'
+        r'{"name":"name","type":"string","doc":"The name of the signal."},'
         r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
-        r'{"name":"sequence","type":"long","doc":"The number of the signal among those of its name, from 1 and without '
-        r'gaps."},'
+        r'{"name":"sequence","type":"long","doc":"The sequence number of the signal within its name: 1, 2, 3 and so on,'
+        r' without gaps."},'
         r'{"name":"params","type":"string","doc":"Strings and integers by name, as JSON."},'
-        r'{"name":"happened_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened, as '
-        r'its announcer says."},'
-        r'{"name":"generation","type":"int","default":0,"doc":"Which arming of the trigger it is about: what an earlier'
-        r' one asked for is not its own."}],"doc":"A signal that matches what a trigger wants. Sent by `signals`."}'
+        r'{"name":"happened_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The time of the signa'
+        r'l, as its announcer gave it."},'
+        r'{"name":"generation","type":"int","default":0,"doc":"The arming of the trigger that the record belongs to. A '
+        r'later arming ignores it."}],"doc":"A signal that matches a trigger. Sent by `signals`."}'
     )
     FINGERPRINT: ClassVar[int] = 0x96E499267F845AF2
 
-    # Of the signal.
+    # The name of the signal.
     name: str
     # The same id under the same name is the same signal.
     signal_id: str
-    # The number of the signal among those of its name, from 1 and without gaps.
+    # The sequence number of the signal within its name: 1, 2, 3 and so on, without gaps.
     sequence: int
     # Strings and integers by name, as JSON.
     params: str
-    # When it happened, as its announcer says.
+    # The time of the signal, as its announcer gave it.
     happened_at_ms: int
-    # Which arming of the trigger it is about: what an earlier one asked for is not its own.
+    # The arming of the trigger that the record belongs to. A later arming ignores it.
     generation: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -2834,30 +3696,72 @@ class OfferSignal(Contract, frozen=True, gc=False):
         return value, at
 
 
+class ParamsLayer(Contract, frozen=True, gc=False):
+    """Parameters that many instances share, known by a digest of their text."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ParamsLayer"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ParamsLayer","type":"record","fields":['
+        r'{"name":"digest","type":"string"},'
+        r'{"name":"text","type":["null","string"],"default":null,"doc":"As JSON; null where the text is known."}],"doc"'
+        r':"Parameters that many instances share, known by a digest of their text."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x8366D6A803F56060
+
+    digest: str
+    # As JSON; null where the text is known.
+    text: str | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        digest_ = self.digest.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(digest_)],
+                digest_,
+                b"\x00" if self.text is None else b"\x02" + wire.string(self.text),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            digest_, at = wire.string_at(data, at)
+        else:
+            digest_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            text_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            text_, at = None, at + 1
+        value = cls(digest_, text_)
+        return value, at
+
+
 class PropertiesChanged(Contract, frozen=True, gc=False):
-    """The properties have a new snapshot."""
+    """The properties of a workflow have changed."""
 
     FULL_NAME: ClassVar[str] = "kapelle.PropertiesChanged"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.PropertiesChanged","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"workflow_id","type":"string"},'
-        r'{"name":"properties","type":"string","doc":"All properties as JSON."},'
-        r'{"name":"changes","type":"string","doc":"What was asked for, as JSON."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The properties have a new sn'
-        r'apshot."}'
+        r'{"name":"properties","type":"string","doc":"All properties, as JSON."},'
+        r'{"name":"changes","type":"string","doc":"The requested changes, as JSON."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The properties of a workflow'
+        r' have changed."}'
     )
     FINGERPRINT: ClassVar[int] = 0x88B18036E3573F64
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     workflow_id: str
-    # All properties as JSON.
+    # All properties, as JSON.
     properties: str
-    # What was asked for, as JSON.
+    # The requested changes, as JSON.
     changes: str
     at_ms: int
 
@@ -2911,24 +3815,196 @@ class PropertiesChanged(Contract, frozen=True, gc=False):
         return value, at
 
 
+class PublishInstance(Contract, frozen=True, gc=False):
+    """Publish that a run of an iteration or a round has started or ended. Sent by `publisher.steps`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.PublishInstance"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.PublishInstance","type":"record","fields":['
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"status","type":'
+        r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The statuses of a workflow instance. A reader that'
+        r' does not know a newer symbol reads OTHER."}},'
+        r'{"name":"version","type":"long","default":0,"doc":"Of a start. The publisher remembers it for the end; this h'
+        r'olds for all fields up to the parent."},'
+        r'{"name":"initiator","type":'
+        r'{"name":"kapelle.InitiatorType","type":"enum","symbols":["MANUAL","TIME","SIGNAL","SUBWORKFLOW","FOREACH","WH'
+        r'ILE","TEMPLATE","OTHER"],"default":"OTHER","doc":"The kinds of initiators, which start instances. A reader th'
+        r'at does not know a newer symbol reads OTHER."},"default":"OTHER"},'
+        r'{"name":"author","type":"string","default":""},'
+        r'{"name":"request_id","type":"string","default":""},'
+        r'{"name":"correlation_id","type":"string","default":""},'
+        r'{"name":"parent","type":["null",'
+        r'{"name":"kapelle.Parent","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the parent instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
+        r'{"name":"kind","type":'
+        r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
+        r'R","doc":"The kinds of steps that start child instances. A reader that does not know a newer symbol reads OTH'
+        r'ER."}},'
+        r'{"name":"is_sync","type":"boolean","default":true,"doc":"Whether the step waits for the child."},'
+        r'{"name":"root","type":"string","doc":"The key of the instance at the top of the tree."},'
+        r'{"name":"root_run_id","type":"long","default":0,"doc":"The run of that instance."},'
+        r'{"name":"home","type":"string","doc":"The key of the nearest ancestor that is neither an iteration nor a roun'
+        r'd."},'
+        r'{"name":"depth","type":"int","doc":"How many ancestors the child has."},'
+        r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
+        r'ads when the child has ended, each as step/param."},'
+        r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
+        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
+        r'}],"default":null},'
+        r'{"name":"reason","type":"string","default":"","doc":"The reason, as text for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+        r'{"name":"source_topic","type":"string","doc":"The topic of the event."},'
+        r'{"name":"source_partition","type":"int"},'
+        r'{"name":"source_offset","type":"long"}],"doc":"Publish that a run of an iteration or a round has started or e'
+        r'nded. Sent by `publisher.steps`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xA95C4C5EB0B0177F
+
+    instance_id: int
+    run_id: int
+    status: InstanceStatus
+    at_ms: int
+    # The topic of the event.
+    source_topic: str
+    source_partition: int
+    source_offset: int
+    # Of a start. The publisher remembers it for the end; this holds for all fields up to the parent.
+    version: int = 0
+    initiator: InitiatorType = InitiatorType.OTHER
+    author: str = ""
+    request_id: str = ""
+    correlation_id: str = ""
+    parent: Parent | None = None
+    # The reason, as text for people.
+    reason: str = ""
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        author_ = self.author.encode()
+        request_id_ = self.request_id.encode()
+        correlation_id_ = self.correlation_id.encode()
+        reason_ = self.reason.encode()
+        source_topic_ = self.source_topic.encode()
+        return b"".join(
+            (
+                head,
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                _INSTANCE_STATUS.put(self.status),
+                wire.long(self.version),
+                _INITIATOR_TYPE.put(self.initiator),
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(correlation_id_)],
+                correlation_id_,
+                b"\x00" if self.parent is None else b"\x02" + Parent.to_avro(self.parent),
+                wire.SIZES[len(reason_)],
+                reason_,
+                wire.moment(self.at_ms),
+                wire.SIZES[len(source_topic_)],
+                source_topic_,
+                wire.integer(self.source_partition),
+                wire.long(self.source_offset),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        status_, at = _INSTANCE_STATUS.at(data, at)
+        if (n := data[at]) & 129:
+            version_, at = wire.long_at(data, at)
+        else:
+            version_, at = n >> 1, at + 1
+        initiator_, at = _INITIATOR_TYPE.at(data, at)
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            correlation_id_, at = wire.string_at(data, at)
+        else:
+            correlation_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            parent_, at = wire.nullable_at(data, at, Parent.from_avro)
+        else:
+            parent_, at = None, at + 1
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        at_ms_, at = wire.moment_at(data, at)
+        if (n := data[at]) & 129:
+            source_topic_, at = wire.string_at(data, at)
+        else:
+            source_topic_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            source_partition_, at = wire.integer_at(data, at)
+        else:
+            source_partition_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            source_offset_, at = wire.long_at(data, at)
+        else:
+            source_offset_, at = n >> 1, at + 1
+        value = cls(
+            instance_id_,
+            run_id_,
+            status_,
+            at_ms_,
+            source_topic_,
+            source_partition_,
+            source_offset_,
+            version_,
+            initiator_,
+            author_,
+            request_id_,
+            correlation_id_,
+            parent_,
+            reason_,
+        )
+        return value, at
+
+
 class PushVersion(Contract, frozen=True, gc=False):
-    """Add a version to a workflow, and the workflow itself if it is the first."""
+    """Add a version to a workflow. The first push creates the workflow."""
 
     FULL_NAME: ClassVar[str] = "kapelle.PushVersion"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.PushVersion","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
-        r'{"name":"definition","type":"string","doc":"The create request as JSON: properties, workflow, is_active, git_'
-        r'info."}],"doc":"Add a version to a workflow, and the workflow itself if it is the first."}'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"definition","type":"string","doc":"The request, as JSON: properties, workflow, is_active, git_info."'
+        r'}],"doc":"Add a version to a workflow. The first push creates the workflow."}'
     )
     FINGERPRINT: ClassVar[int] = 0x578A86A79615CF76
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
-    # The create request as JSON: properties, workflow, is_active, git_info.
+    # The request, as JSON: properties, workflow, is_active, git_info.
     definition: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -2966,28 +4042,28 @@ class PushVersion(Contract, frozen=True, gc=False):
 
 
 class QueueDisplaced(Contract, frozen=True, gc=False):
-    """More runs than one decision can end are displaced by one that was started: all that are queued. None of them
-    is launched, nor anything else until the last of them has ended.
+    """A new run displaces all queued runs, and they are more than one decision can end. None of them is launched,
+    and no other run is launched until the last of them has ended.
     """
 
     FULL_NAME: ClassVar[str] = "kapelle.QueueDisplaced"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.QueueDisplaced","type":"record","fields":['
         r'{"name":"workflow_id","type":"string"},'
-        r'{"name":"instance_id","type":"long","doc":"The one that displaces them."},'
+        r'{"name":"instance_id","type":"long","doc":"The instance that displaces them."},'
         r'{"name":"run_id","type":"long"},'
-        r'{"name":"count","type":"long","doc":"How many are displaced."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"More runs than one decision '
-        r"can end are displaced by one that was started: all that are queued. None of them is launched, nor anything el"
-        r'se until the last of them has ended."}'
+        r'{"name":"count","type":"long","doc":"The number of displaced runs."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A new run displaces all queu'
+        r"ed runs, and they are more than one decision can end. None of them is launched, and no other run is launched "
+        r'until the last of them has ended."}'
     )
     FINGERPRINT: ClassVar[int] = 0x9A93F87C65C08EC0
 
     workflow_id: str
-    # The one that displaces them.
+    # The instance that displaces them.
     instance_id: int
     run_id: int
-    # How many are displaced.
+    # The number of displaced runs.
     count: int
     at_ms: int
 
@@ -3029,34 +4105,61 @@ class QueueDisplaced(Contract, frozen=True, gc=False):
 
 
 class QueueRun(Contract, frozen=True, gc=False):
-    """Queue a new run of an instance that has ended. Sent by `runs`, which knows its steps."""
+    """Queue a new run of an instance that has ended. Sent by `runs`, which has the state of its steps."""
 
     FULL_NAME: ClassVar[str] = "kapelle.QueueRun"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.QueueRun","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"instance_id","type":"long"},'
-        r'{"name":"restart","type":"string","doc":"How to restart, as JSON: policy, step, step parameters, steps to ski'
-        r'p."},'
-        r'{"name":"params","type":["null","string"],"default":null,"doc":"The parameters of the run as JSON, evaluated;'
+        r'{"name":"restart","type":"string","doc":"The details of the restart, as JSON: policy, step, step parameters, '
+        r'steps to skip."},'
+        r'{"name":"params","type":["null","string"],"default":null,"doc":"The evaluated parameters of the run, as JSON;'
         r' null if the instance never ran."},'
-        r'{"name":"run_params","type":"string","default":"{}","doc":"Definitions of parameters as JSON."}],"doc":"Queue'
-        r' a new run of an instance that has ended. Sent by `runs`, which knows its steps."}'
+        r'{"name":"run_params","type":"string","default":"{}","doc":"Definitions of parameters, as JSON."},'
+        r'{"name":"parent","type":["null",'
+        r'{"name":"kapelle.Parent","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the parent instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
+        r'{"name":"kind","type":'
+        r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
+        r'R","doc":"The kinds of steps that start child instances. A reader that does not know a newer symbol reads OTH'
+        r'ER."}},'
+        r'{"name":"is_sync","type":"boolean","default":true,"doc":"Whether the step waits for the child."},'
+        r'{"name":"root","type":"string","doc":"The key of the instance at the top of the tree."},'
+        r'{"name":"root_run_id","type":"long","default":0,"doc":"The run of that instance."},'
+        r'{"name":"home","type":"string","doc":"The key of the nearest ancestor that is neither an iteration nor a roun'
+        r'd."},'
+        r'{"name":"depth","type":"int","doc":"How many ancestors the child has."},'
+        r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
+        r'ads when the child has ended, each as step/param."},'
+        r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
+        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
+        r'}],"default":null,"doc":"The step that this instance is a child of."}],"doc":"Queue a new run of an instance '
+        r'that has ended. Sent by `runs`, which has the state of its steps."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xAE7D898E808F8329
+    FINGERPRINT: ClassVar[int] = 0xA8AFF1968DEB08CB
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     instance_id: int
-    # How to restart, as JSON: policy, step, step parameters, steps to skip.
+    # The details of the restart, as JSON: policy, step, step parameters, steps to skip.
     restart: str
-    # The parameters of the run as JSON, evaluated; null if the instance never ran.
+    # The evaluated parameters of the run, as JSON; null if the instance never ran.
     params: str | None = None
-    # Definitions of parameters as JSON.
+    # Definitions of parameters, as JSON.
     run_params: str = "{}"
+    # The step that this instance is a child of.
+    parent: Parent | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -3076,6 +4179,7 @@ class QueueRun(Contract, frozen=True, gc=False):
                 b"\x00" if self.params is None else b"\x02" + wire.string(self.params),
                 wire.SIZES[len(run_params_)],
                 run_params_,
+                b"\x00" if self.parent is None else b"\x02" + Parent.to_avro(self.parent),
             )
         )
 
@@ -3105,7 +4209,197 @@ class QueueRun(Contract, frozen=True, gc=False):
             run_params_, at = wire.string_at(data, at)
         else:
             run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        value = cls(request_id_, author_, instance_id_, restart_, params_, run_params_)
+        if data[at]:
+            parent_, at = wire.nullable_at(data, at, Parent.from_avro)
+        else:
+            parent_, at = None, at + 1
+        value = cls(request_id_, author_, instance_id_, restart_, params_, run_params_, parent_)
+        return value, at
+
+
+class RecordChildEnd(Contract, frozen=True, gc=False):
+    """A child has ended, or was refused. Sent by the child."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.RecordChildEnd"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.RecordChildEnd","type":"record","fields":['
+        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"number","type":"long"},'
+        r'{"name":"child_run_id","type":"long","default":0,"doc":"0 if the start was refused."},'
+        r'{"name":"status","type":'
+        r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The statuses of a workflow instance. A reader that'
+        r' does not know a newer symbol reads OTHER."}},'
+        r'{"name":"reason","type":"string","default":"","doc":"The reason, as text for people."},'
+        r'{"name":"values","type":"string","default":"{}","doc":"What the child was asked for, as JSON."}],"doc":"A chi'
+        r'ld has ended, or was refused. Sent by the child."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x4B001D10CA3D88AB
+
+    # Of the parent.
+    run_id: int
+    step_id: str
+    attempt: int
+    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    iteration: int
+    number: int
+    status: InstanceStatus
+    # 0 if the start was refused.
+    child_run_id: int = 0
+    # The reason, as text for people.
+    reason: str = ""
+    # What the child was asked for, as JSON.
+    values: str = "{}"
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        reason_ = self.reason.encode()
+        values_ = self.values.encode()
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.long(self.number),
+                wire.long(self.child_run_id),
+                _INSTANCE_STATUS.put(self.status),
+                wire.SIZES[len(reason_)],
+                reason_,
+                wire.SIZES[len(values_)],
+                values_,
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            number_, at = wire.long_at(data, at)
+        else:
+            number_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            child_run_id_, at = wire.long_at(data, at)
+        else:
+            child_run_id_, at = n >> 1, at + 1
+        status_, at = _INSTANCE_STATUS.at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            values_, at = wire.string_at(data, at)
+        else:
+            values_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        value = cls(run_id_, step_id_, attempt_, iteration_, number_, status_, child_run_id_, reason_, values_)
+        return value, at
+
+
+class RecordChildStart(Contract, frozen=True, gc=False):
+    """The start of a child was accepted. Sent by `workflows`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.RecordChildStart"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.RecordChildStart","type":"record","fields":['
+        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"number","type":"long"},'
+        r'{"name":"child","type":"string","doc":"The key of the child."},'
+        r'{"name":"child_run_id","type":"long"},'
+        r'{"name":"version","type":"long"}],"doc":"The start of a child was accepted. Sent by `workflows`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x4F4FDA5B81110CB4
+
+    # Of the parent.
+    run_id: int
+    step_id: str
+    attempt: int
+    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    iteration: int
+    number: int
+    # The key of the child.
+    child: str
+    child_run_id: int
+    version: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        child_ = self.child.encode()
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.long(self.number),
+                wire.SIZES[len(child_)],
+                child_,
+                wire.long(self.child_run_id),
+                wire.long(self.version),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            number_, at = wire.long_at(data, at)
+        else:
+            number_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            child_, at = wire.string_at(data, at)
+        else:
+            child_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            child_run_id_, at = wire.long_at(data, at)
+        else:
+            child_run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            version_, at = wire.long_at(data, at)
+        else:
+            version_, at = n >> 1, at + 1
+        value = cls(run_id_, step_id_, attempt_, iteration_, number_, child_, child_run_id_, version_)
         return value, at
 
 
@@ -3119,20 +4413,51 @@ class RecordRunEnd(Contract, frozen=True, gc=False):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"status","type":'
         r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
-        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The states of a workflow instance. OTHER is what a'
-        r' reader sees that does not know a later symbol."}},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."}],"doc":"A run has ended. Sent by `runs`."}'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The statuses of a workflow instance. A reader that'
+        r' does not know a newer symbol reads OTHER."}},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"parent","type":["null",'
+        r'{"name":"kapelle.Parent","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the parent instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
+        r'{"name":"kind","type":'
+        r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
+        r'R","doc":"The kinds of steps that start child instances. A reader that does not know a newer symbol reads OTH'
+        r'ER."}},'
+        r'{"name":"is_sync","type":"boolean","default":true,"doc":"Whether the step waits for the child."},'
+        r'{"name":"root","type":"string","doc":"The key of the instance at the top of the tree."},'
+        r'{"name":"root_run_id","type":"long","default":0,"doc":"The run of that instance."},'
+        r'{"name":"home","type":"string","doc":"The key of the nearest ancestor that is neither an iteration nor a roun'
+        r'd."},'
+        r'{"name":"depth","type":"int","doc":"How many ancestors the child has."},'
+        r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
+        r'ads when the child has ended, each as step/param."},'
+        r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
+        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
+        r'}],"default":null,"doc":"The step that this instance is a child of."},'
+        r'{"name":"values","type":"string","default":"{}","doc":"The values that the parent asks for, as JSON."}],"doc"'
+        r':"A run has ended. Sent by `runs`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xDD45313A301D5625
+    FINGERPRINT: ClassVar[int] = 0x87B12E34290A2A19
 
     instance_id: int
     run_id: int
     status: InstanceStatus
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
+    # The step that this instance is a child of.
+    parent: Parent | None = None
+    # The values that the parent asks for, as JSON.
+    values: str = "{}"
 
     def to_avro(self, head: bytes = b"") -> bytes:
         reason_ = self.reason.encode()
+        values_ = self.values.encode()
         return b"".join(
             (
                 head,
@@ -3141,6 +4466,9 @@ class RecordRunEnd(Contract, frozen=True, gc=False):
                 _INSTANCE_STATUS.put(self.status),
                 wire.SIZES[len(reason_)],
                 reason_,
+                b"\x00" if self.parent is None else b"\x02" + Parent.to_avro(self.parent),
+                wire.SIZES[len(values_)],
+                values_,
             )
         )
 
@@ -3159,20 +4487,28 @@ class RecordRunEnd(Contract, frozen=True, gc=False):
             reason_, at = wire.string_at(data, at)
         else:
             reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        value = cls(instance_id_, run_id_, status_, reason_)
+        if data[at]:
+            parent_, at = wire.nullable_at(data, at, Parent.from_avro)
+        else:
+            parent_, at = None, at + 1
+        if (n := data[at]) & 129:
+            values_, at = wire.string_at(data, at)
+        else:
+            values_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        value = cls(instance_id_, run_id_, status_, reason_, parent_, values_)
         return value, at
 
 
 class RemoveTrigger(Contract, frozen=True, gc=False):
-    """The active version has no such trigger any more. Sent by `workflows`."""
+    """The active version no longer has this trigger. Sent by `workflows`."""
 
     FULL_NAME: ClassVar[str] = "kapelle.RemoveTrigger"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.RemoveTrigger","type":"record","fields":['
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"trigger_id","type":"string"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The active version has no su'
-        r'ch trigger any more. Sent by `workflows`."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The active version no longer'
+        r' has this trigger. Sent by `workflows`."}'
     )
     FINGERPRINT: ClassVar[int] = 0xFBFB0E95DCA2B37C
 
@@ -3210,7 +4546,7 @@ class RemoveTrigger(Contract, frozen=True, gc=False):
 
 
 class Report(StrEnum):
-    """What a worker says of a task. OTHER is what a reader sees that does not know a later symbol."""
+    """The kinds of reports that a worker sends about a task. A reader that does not know a newer symbol reads OTHER."""
 
     STARTED = "STARTED"
     HEARTBEAT = "HEARTBEAT"
@@ -3227,7 +4563,7 @@ _REPORT: Final = wire.Symbols(Report)
 
 
 class ReportRefused(Contract, frozen=True, gc=False):
-    """A worker's word was not taken: too late, or not its task."""
+    """A report of a worker was refused: it was too late, or about a task of another worker."""
 
     FULL_NAME: ClassVar[str] = "kapelle.ReportRefused"
     SCHEMA: ClassVar[str] = (
@@ -3237,11 +4573,11 @@ class ReportRefused(Contract, frozen=True, gc=False):
         r'{"name":"worker","type":"string"},'
         r'{"name":"report","type":'
         r'{"name":"kapelle.Report","type":"enum","symbols":["STARTED","HEARTBEAT","SUCCEEDED","USER_ERROR","PLATFORM_ER'
-        r'ROR","FATAL_ERROR","STOPPED","RETURNED","OTHER"],"default":"OTHER","doc":"What a worker says of a task. OTHER'
-        r' is what a reader sees that does not know a later symbol."}},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A worker\u0027s word was not'
-        r' taken: too late, or not its task."}'
+        r'ROR","FATAL_ERROR","STOPPED","RETURNED","OTHER"],"default":"OTHER","doc":"The kinds of reports that a worker '
+        r'sends about a task. A reader that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A report of a worker was ref'
+        r'used: it was too late, or about a task of another worker."}'
     )
     FINGERPRINT: ClassVar[int] = 0xC1A9D47B6A4E5405
 
@@ -3249,7 +4585,7 @@ class ReportRefused(Contract, frozen=True, gc=False):
     token: str
     worker: str
     report: Report
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
     at_ms: int
 
@@ -3299,41 +4635,42 @@ class ReportRefused(Contract, frozen=True, gc=False):
 
 
 class ReportTask(Contract, frozen=True, gc=False):
-    """What a worker says of a task: that it has begun, lives, or is done."""
+    """A report of a worker about a task: started, a heartbeat, or a result."""
 
     FULL_NAME: ClassVar[str] = "kapelle.ReportTask"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.ReportTask","type":"record","fields":['
         r'{"name":"token","type":"string","doc":"The token of the attempt."},'
         r'{"name":"step_id","type":"string"},'
-        r'{"name":"worker","type":"string","doc":"The worker\u0027s name."},'
+        r'{"name":"worker","type":"string","doc":"The name of the worker."},'
         r'{"name":"report","type":'
         r'{"name":"kapelle.Report","type":"enum","symbols":["STARTED","HEARTBEAT","SUCCEEDED","USER_ERROR","PLATFORM_ER'
-        r'ROR","FATAL_ERROR","STOPPED","RETURNED","OTHER"],"default":"OTHER","doc":"What a worker says of a task. OTHER'
-        r' is what a reader sees that does not know a later symbol."}},'
-        r'{"name":"message","type":"string","default":"","doc":"Of a failure the reason; of all else a line for the log'
+        r'ROR","FATAL_ERROR","STOPPED","RETURNED","OTHER"],"default":"OTHER","doc":"The kinds of reports that a worker '
+        r'sends about a task. A reader that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"message","type":"string","default":"","doc":"For a failure, the reason; otherwise a line for the log'
         r'."},'
-        r'{"name":"outputs","type":["null","string"],"default":null,"doc":"Definitions of output parameters as JSON."},'
+        r'{"name":"outputs","type":["null","string"],"default":null,"doc":"Definitions of output parameters, as JSON."}'
+        r","
         r'{"name":"signals","type":["null","string"],"default":null,"doc":"Signals to announce, as a JSON list of objec'
         r'ts with name, params and payload."},'
-        r'{"name":"log","type":"string","default":"","doc":"What the step has written since the last word."}],"doc":"Wh'
-        r'at a worker says of a task: that it has begun, lives, or is done."}'
+        r'{"name":"log","type":"string","default":"","doc":"The log lines of the step since the last report."}],"doc":"'
+        r'A report of a worker about a task: started, a heartbeat, or a result."}'
     )
     FINGERPRINT: ClassVar[int] = 0xE72EEB82465C119F
 
     # The token of the attempt.
     token: str
     step_id: str
-    # The worker's name.
+    # The name of the worker.
     worker: str
     report: Report
-    # Of a failure the reason; of all else a line for the log.
+    # For a failure, the reason; otherwise a line for the log.
     message: str = ""
-    # Definitions of output parameters as JSON.
+    # Definitions of output parameters, as JSON.
     outputs: str | None = None
     # Signals to announce, as a JSON list of objects with name, params and payload.
     signals: str | None = None
-    # What the step has written since the last word.
+    # The log lines of the step since the last report.
     log: str = ""
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -3396,8 +4733,172 @@ class ReportTask(Contract, frozen=True, gc=False):
         return value, at
 
 
+class RestartBelow(Contract, frozen=True, gc=False):
+    """Restart a child of one of the steps of an instance. Sent by the child, which has ended."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.RestartBelow"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.RestartBelow","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made by the caller. The same id twice is the same request."},'
+        r'{"name":"author","type":"string","doc":"The caller."},'
+        r'{"name":"step_id","type":"string","doc":"The composite step of this instance."},'
+        r'{"name":"number","type":"long","doc":"The number of the child among the children of the step."},'
+        r'{"name":"restart","type":"string","doc":"How the child is restarted, as JSON: policy, step, path, parameters.'
+        r'"}],"doc":"Restart a child of one of the steps of an instance. Sent by the child, which has ended."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x6EF2147CA0760A8D
+
+    # Made by the caller. The same id twice is the same request.
+    request_id: str
+    # The caller.
+    author: str
+    # The composite step of this instance.
+    step_id: str
+    # The number of the child among the children of the step.
+    number: int
+    # How the child is restarted, as JSON: policy, step, path, parameters.
+    restart: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        step_id_ = self.step_id.encode()
+        restart_ = self.restart.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.long(self.number),
+                wire.SIZES[len(restart_)],
+                restart_,
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            number_, at = wire.long_at(data, at)
+        else:
+            number_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            restart_, at = wire.string_at(data, at)
+        else:
+            restart_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        value = cls(request_id_, author_, step_id_, number_, restart_)
+        return value, at
+
+
+class RestartChild(Contract, frozen=True, gc=False):
+    """Restart the child of a subworkflow step. Sent by `runs`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.RestartChild"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.RestartChild","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made from the identity of the attempt. The same id twice gives on'
+        r'e run."},'
+        r'{"name":"author","type":"string","doc":"The caller of the restart."},'
+        r'{"name":"parent","type":'
+        r'{"name":"kapelle.Parent","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the parent instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
+        r'{"name":"kind","type":'
+        r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
+        r'R","doc":"The kinds of steps that start child instances. A reader that does not know a newer symbol reads OTH'
+        r'ER."}},'
+        r'{"name":"is_sync","type":"boolean","default":true,"doc":"Whether the step waits for the child."},'
+        r'{"name":"root","type":"string","doc":"The key of the instance at the top of the tree."},'
+        r'{"name":"root_run_id","type":"long","default":0,"doc":"The run of that instance."},'
+        r'{"name":"home","type":"string","doc":"The key of the nearest ancestor that is neither an iteration nor a roun'
+        r'd."},'
+        r'{"name":"depth","type":"int","doc":"How many ancestors the child has."},'
+        r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
+        r'ads when the child has ended, each as step/param."},'
+        r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
+        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
+        r"}},"
+        r'{"name":"restart","type":"string","doc":"How the child is restarted, as JSON."},'
+        r'{"name":"run_params","type":"string","doc":"Definitions of parameters as JSON."}],"doc":"Restart the child of'
+        r' a subworkflow step. Sent by `runs`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xAD7A5945D09103E6
+
+    # Made from the identity of the attempt. The same id twice gives one run.
+    request_id: str
+    # The caller of the restart.
+    author: str
+    parent: Parent
+    # How the child is restarted, as JSON.
+    restart: str
+    # Definitions of parameters as JSON.
+    run_params: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        restart_ = self.restart.encode()
+        run_params_ = self.run_params.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                Parent.to_avro(self.parent),
+                wire.SIZES[len(restart_)],
+                restart_,
+                wire.SIZES[len(run_params_)],
+                run_params_,
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        parent_, at = Parent.from_avro(data, at)
+        if (n := data[at]) & 129:
+            restart_, at = wire.string_at(data, at)
+        else:
+            restart_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            run_params_, at = wire.string_at(data, at)
+        else:
+            run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        value = cls(request_id_, author_, parent_, restart_, run_params_)
+        return value, at
+
+
 class RestartPolicy(StrEnum):
-    """Which steps of an instance run again. OTHER is what a reader sees that does not know a later symbol."""
+    """The rule for which steps of an instance run again. A reader that does not know a newer symbol reads OTHER."""
 
     RESTART_FROM_BEGINNING = "RESTART_FROM_BEGINNING"
     RESTART_FROM_INCOMPLETE = "RESTART_FROM_INCOMPLETE"
@@ -3409,27 +4910,28 @@ _RESTART_POLICY: Final = wire.Symbols(RestartPolicy)
 
 
 class RestartRequested(Contract, frozen=True, gc=False):
-    """A new run of the instance has been asked for."""
+    """A new run of the instance was requested."""
 
     FULL_NAME: ClassVar[str] = "kapelle.RestartRequested"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.RestartRequested","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
-        r'{"name":"run_id","type":"long","doc":"The run that is to come."},'
-        r'{"name":"restart","type":"string","doc":"How, as JSON."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A new run of the instance ha'
-        r's been asked for."}'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"run_id","type":"long","doc":"The number of the new run."},'
+        r'{"name":"restart","type":"string","doc":"The details of the restart, as JSON."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A new run of the instance wa'
+        r's requested."}'
     )
     FINGERPRINT: ClassVar[int] = 0x44373F25E676C04E
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
-    # The run that is to come.
+    # The number of the new run.
     run_id: int
-    # How, as JSON.
+    # The details of the restart, as JSON.
     restart: str
     at_ms: int
 
@@ -3480,22 +4982,26 @@ class RestartRun(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.RestartRun"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.RestartRun","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"policy","type":'
         r'{"name":"kapelle.RestartPolicy","type":"enum","symbols":["RESTART_FROM_BEGINNING","RESTART_FROM_INCOMPLETE","'
-        r'RESTART_FROM_SPECIFIC","OTHER"],"default":"OTHER","doc":"Which steps of an instance run again. OTHER is what '
-        r'a reader sees that does not know a later symbol."}},'
+        r'RESTART_FROM_SPECIFIC","OTHER"],"default":"OTHER","doc":"The rule for which steps of an instance run again. A'
+        r' reader that does not know a newer symbol reads OTHER."}},'
         r'{"name":"step_id","type":["null","string"],"default":null,"doc":"The step to restart from."},'
         r'{"name":"run_params","type":"string","default":"{}"},'
         r'{"name":"step_run_params","type":"string","default":"{}","doc":"Definitions of parameters by step id, as JSON'
-        r'."}],"doc":"Run an instance again, or one step of a running instance."}'
+        r'."},'
+        r'{"name":"from_inline_root","type":"boolean","default":false,"doc":"Whether the nearest ancestor that was push'
+        r'ed is restarted, so that step parameters reach every iteration."}],"doc":"Run an instance again, or one step '
+        r'of a running instance."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x672B59F227BFC241
+    FINGERPRINT: ClassVar[int] = 0x0DFEC5B5F6EE1056
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     policy: RestartPolicy
     # The step to restart from.
@@ -3503,6 +5009,8 @@ class RestartRun(Contract, frozen=True, gc=False):
     run_params: str = "{}"
     # Definitions of parameters by step id, as JSON.
     step_run_params: str = "{}"
+    # Whether the nearest ancestor that was pushed is restarted, so that step parameters reach every iteration.
+    from_inline_root: bool = False
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -3522,6 +5030,7 @@ class RestartRun(Contract, frozen=True, gc=False):
                 run_params_,
                 wire.SIZES[len(step_run_params_)],
                 step_run_params_,
+                wire.boolean(self.from_inline_root),
             )
         )
 
@@ -3548,7 +5057,8 @@ class RestartRun(Contract, frozen=True, gc=False):
             step_run_params_, at = wire.string_at(data, at)
         else:
             step_run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        value = cls(request_id_, author_, policy_, step_id_, run_params_, step_run_params_)
+        from_inline_root_, at = wire.boolean_at(data, at)
+        value = cls(request_id_, author_, policy_, step_id_, run_params_, step_run_params_, from_inline_root_)
         return value, at
 
 
@@ -3563,10 +5073,11 @@ class RunEnded(Contract, frozen=True, gc=False):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"status","type":'
         r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
-        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The states of a workflow instance. OTHER is what a'
-        r' reader sees that does not know a later symbol."},"doc":"Of the instance: all runs together."},'
-        r'{"name":"run_status","type":"kapelle.InstanceStatus","doc":"Of this run alone."},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."},'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The statuses of a workflow instance. A reader that'
+        r' does not know a newer symbol reads OTHER."},"doc":"The status of the instance, after all its runs together."'
+        r"},"
+        r'{"name":"run_status","type":"kapelle.InstanceStatus","doc":"The status of this run alone."},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A run has ended."}'
     )
     FINGERPRINT: ClassVar[int] = 0xFA5098DFB82BFDEA
@@ -3574,11 +5085,11 @@ class RunEnded(Contract, frozen=True, gc=False):
     workflow_id: str
     instance_id: int
     run_id: int
-    # Of the instance: all runs together.
+    # The status of the instance, after all its runs together.
     status: InstanceStatus
-    # Of this run alone.
+    # The status of this run alone.
     run_status: InstanceStatus
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
     at_ms: int
 
@@ -3625,8 +5136,61 @@ class RunEnded(Contract, frozen=True, gc=False):
         return value, at
 
 
+class RunEnding(Contract, frozen=True, gc=False):
+    """A run is about to end: it ends when the children of its steps have ended."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.RunEnding"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.RunEnding","type":"record","fields":['
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"status","type":'
+        r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
+        r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The statuses of a workflow instance. A reader that'
+        r' does not know a newer symbol reads OTHER."},"doc":"What the run will be."},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A run is about to end: it en'
+        r'ds when the children of its steps have ended."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x8E056FA0BE1BB7A2
+
+    run_id: int
+    # What the run will be.
+    status: InstanceStatus
+    # The reason, as text for people.
+    reason: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        reason_ = self.reason.encode()
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                _INSTANCE_STATUS.put(self.status),
+                wire.SIZES[len(reason_)],
+                reason_,
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        status_, at = _INSTANCE_STATUS.at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(run_id_, status_, reason_, at_ms_)
+        return value, at
+
+
 class RunStarted(Contract, frozen=True, gc=True):
-    """A run of an instance has begun."""
+    """A run of an instance has started."""
 
     FULL_NAME: ClassVar[str] = "kapelle.RunStarted"
     SCHEMA: ClassVar[str] = (
@@ -3636,9 +5200,9 @@ class RunStarted(Contract, frozen=True, gc=True):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"request_id","type":"string"},'
         r'{"name":"version","type":"long"},'
-        r'{"name":"digest","type":"string","doc":"Of the definition."},'
-        r'{"name":"definition","type":["null","string"],"default":null,"doc":"As JSON; null if an earlier run here had '
-        r'the same."},'
+        r'{"name":"digest","type":"string","doc":"The digest of the definition."},'
+        r'{"name":"definition","type":["null","string"],"default":null,"doc":"The definition, as JSON; null if an earli'
+        r'er run of the instance had the same one."},'
         r'{"name":"initiator","type":"string"},'
         r'{"name":"params","type":"string"},'
         r'{"name":"run_params","type":"string"},'
@@ -3649,28 +5213,60 @@ class RunStarted(Contract, frozen=True, gc=True):
         r'{"name":"timeout_at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
         r'{"name":"steps","type":{"type":"array","items":"string"},"default":[],"doc":"The steps that a restart runs ag'
         r'ain."},'
-        r'{"name":"arrived","type":{"type":"map","values":"int"},"default":{},"doc":"How many predecessors of a step ar'
-        r'e complete already."},'
-        r'{"name":"satisfied","type":{"type":"map","values":"boolean"},"default":{},"doc":"Whether one of their conditi'
-        r'ons was true."},'
+        r'{"name":"arrived","type":{"type":"map","values":"int"},"default":{},"doc":"For each step: how many of its pre'
+        r'decessors are already complete."},'
+        r'{"name":"satisfied","type":{"type":"map","values":"boolean"},"default":{},"doc":"For each of these steps: whe'
+        r'ther at least one of the conditions was true."},'
         r'{"name":"iterations","type":{"type":"map","values":"int"},"default":{},"doc":"The iteration of each loop, by '
-        r'its first step."},'
-        r'{"name":"pending","type":{"type":"map","values":"int"},"default":{},"doc":"What each loop waits for before it'
-        r's iteration ends."},'
-        r'{"name":"again","type":{"type":"array","items":"string"},"default":[],"doc":"The loops that a step which does'
-        r' not run again has decided to repeat."},'
+        r'header."},'
+        r'{"name":"pending","type":{"type":"map","values":"int"},"default":{},"doc":"For each loop: how many steps and '
+        r'inner loops must end before the iteration ends."},'
+        r'{"name":"again","type":{"type":"array","items":"string"},"default":[],"doc":"The loops that will be repeated '
+        r'because of steps that do not run again."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
-        r'{"name":"author","type":"string","default":"","doc":"Who asked for the run, by a start or a restart."}],"doc"'
-        r':"A run of an instance has begun."}'
+        r'{"name":"author","type":"string","default":"","doc":"The user who requested the run, by a start or a restart.'
+        r'"},'
+        r'{"name":"parent","type":["null",'
+        r'{"name":"kapelle.Parent","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the parent instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
+        r'{"name":"kind","type":'
+        r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
+        r'R","doc":"The kinds of steps that start child instances. A reader that does not know a newer symbol reads OTH'
+        r'ER."}},'
+        r'{"name":"is_sync","type":"boolean","default":true,"doc":"Whether the step waits for the child."},'
+        r'{"name":"root","type":"string","doc":"The key of the instance at the top of the tree."},'
+        r'{"name":"root_run_id","type":"long","default":0,"doc":"The run of that instance."},'
+        r'{"name":"home","type":"string","doc":"The key of the nearest ancestor that is neither an iteration nor a roun'
+        r'd."},'
+        r'{"name":"depth","type":"int","doc":"How many ancestors the child has."},'
+        r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
+        r'ads when the child has ended, each as step/param."},'
+        r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
+        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
+        r'}],"default":null,"doc":"The step that this instance is a child of."},'
+        r'{"name":"layers","type":{"type":"array","items":'
+        r'{"name":"kapelle.ParamsLayer","type":"record","fields":['
+        r'{"name":"digest","type":"string"},'
+        r'{"name":"text","type":["null","string"],"default":null,"doc":"As JSON; null where the text is known."}],"doc"'
+        r':"Parameters that many instances share, known by a digest of their text."}},"default":[],"doc":"Parameters th'
+        r'at are shared with others, in the order in which they are merged; `params` comes last."},'
+        r'{"name":"resumes","type":{"type":"array","items":"string"},"default":[],"doc":"Composite steps that keep the '
+        r'children which have succeeded."}],"doc":"A run of an instance has started."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x65E83503188660B5
+    FINGERPRINT: ClassVar[int] = 0x9C5ED24064C30CE4
 
     workflow_id: str
     instance_id: int
     run_id: int
     request_id: str
     version: int
-    # Of the definition.
+    # The digest of the definition.
     digest: str
     initiator: str
     params: str
@@ -3680,23 +5276,29 @@ class RunStarted(Contract, frozen=True, gc=True):
     correlation_id: str
     timeout_at_ms: int
     at_ms: int
-    # As JSON; null if an earlier run here had the same.
+    # The definition, as JSON; null if an earlier run of the instance had the same one.
     definition: str | None = None
     restart: str | None = None
     # The steps that a restart runs again.
     steps: tuple[str, ...] = ()
-    # How many predecessors of a step are complete already.
+    # For each step: how many of its predecessors are already complete.
     arrived: dict[str, int] = msgspec.field(default_factory=dict)
-    # Whether one of their conditions was true.
+    # For each of these steps: whether at least one of the conditions was true.
     satisfied: dict[str, bool] = msgspec.field(default_factory=dict)
-    # The iteration of each loop, by its first step.
+    # The iteration of each loop, by header.
     iterations: dict[str, int] = msgspec.field(default_factory=dict)
-    # What each loop waits for before its iteration ends.
+    # For each loop: how many steps and inner loops must end before the iteration ends.
     pending: dict[str, int] = msgspec.field(default_factory=dict)
-    # The loops that a step which does not run again has decided to repeat.
+    # The loops that will be repeated because of steps that do not run again.
     again: tuple[str, ...] = ()
-    # Who asked for the run, by a start or a restart.
+    # The user who requested the run, by a start or a restart.
     author: str = ""
+    # The step that this instance is a child of.
+    parent: Parent | None = None
+    # Parameters that are shared with others, in the order in which they are merged; `params` comes last.
+    layers: tuple[ParamsLayer, ...] = ()
+    # Composite steps that keep the children which have succeeded.
+    resumes: tuple[str, ...] = ()
 
     def to_avro(self, head: bytes = b"") -> bytes:
         workflow_id_ = self.workflow_id.encode()
@@ -3745,6 +5347,9 @@ class RunStarted(Contract, frozen=True, gc=True):
                 wire.moment(self.at_ms),
                 wire.SIZES[len(author_)],
                 author_,
+                b"\x00" if self.parent is None else b"\x02" + Parent.to_avro(self.parent),
+                wire.array(self.layers, ParamsLayer.to_avro) if self.layers else b"\x00",
+                wire.array(self.resumes, wire.string) if self.resumes else b"\x00",
             )
         )
 
@@ -3836,6 +5441,18 @@ class RunStarted(Contract, frozen=True, gc=True):
             author_, at = wire.string_at(data, at)
         else:
             author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            parent_, at = wire.nullable_at(data, at, Parent.from_avro)
+        else:
+            parent_, at = None, at + 1
+        if data[at]:
+            layers_, at = wire.array_at(data, at, ParamsLayer.from_avro)
+        else:
+            layers_, at = (), at + 1
+        if data[at]:
+            resumes_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            resumes_, at = (), at + 1
         value = cls(
             workflow_id_,
             instance_id_,
@@ -3860,12 +5477,15 @@ class RunStarted(Contract, frozen=True, gc=True):
             pending_,
             again_,
             author_,
+            parent_,
+            layers_,
+            resumes_,
         )
         return value, at
 
 
 class RunStrategyRule(StrEnum):
-    """What becomes of an instance while others run. OTHER is what a reader sees that does not know a later symbol."""
+    """The rule for an instance that starts while others run. A reader that does not know a newer symbol reads OTHER."""
 
     SEQUENTIAL = "SEQUENTIAL"
     STRICT_SEQUENTIAL = "STRICT_SEQUENTIAL"
@@ -3880,7 +5500,7 @@ _RUN_STRATEGY_RULE: Final = wire.Symbols(RunStrategyRule)
 
 
 class SearchPastSignals(Contract, frozen=True, gc=False):
-    """Search the past for a signal that a waiting step can have. Sent by `signals` to itself."""
+    """Search past signals for one that matches a waiting step. Sent by `signals` to itself."""
 
     FULL_NAME: ClassVar[str] = "kapelle.SearchPastSignals"
     SCHEMA: ClassVar[str] = (
@@ -3889,11 +5509,11 @@ class SearchPastSignals(Contract, frozen=True, gc=False):
         r'{"name":"instance_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"index","type":"int"},'
-        r'{"name":"since","type":"long","doc":"The number of the last signal when the step began to wait: a step that w'
-        r'aits anew searches for itself."},'
-        r'{"name":"is_latest","type":"boolean","doc":"Whether the newest match is wanted, or any."},'
-        r'{"name":"sequence","type":"long","doc":"The number of the last signal that was looked at; 0 at the beginning.'
-        r'"}],"doc":"Search the past for a signal that a waiting step can have. Sent by `signals` to itself."}'
+        r'{"name":"since","type":"long","doc":"The sequence number of the last signal when the step began to wait. A st'
+        r'ep that waits again starts its own search."},'
+        r'{"name":"is_latest","type":"boolean","doc":"Whether the step needs the latest match, or any match."},'
+        r'{"name":"sequence","type":"long","doc":"The sequence number of the last signal that was examined; 0 at the be'
+        r'ginning."}],"doc":"Search past signals for one that matches a waiting step. Sent by `signals` to itself."}'
     )
     FINGERPRINT: ClassVar[int] = 0xF396C3BDCC12C037
 
@@ -3901,11 +5521,11 @@ class SearchPastSignals(Contract, frozen=True, gc=False):
     instance_id: int
     step_id: str
     index: int
-    # The number of the last signal when the step began to wait: a step that waits anew searches for itself.
+    # The sequence number of the last signal when the step began to wait. A step that waits again starts its own search.
     since: int
-    # Whether the newest match is wanted, or any.
+    # Whether the step needs the latest match, or any match.
     is_latest: bool
-    # The number of the last signal that was looked at; 0 at the beginning.
+    # The sequence number of the last signal that was examined; 0 at the beginning.
     sequence: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -3966,7 +5586,7 @@ class SetTrigger(Contract, frozen=True, gc=False):
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"trigger_id","type":"string"},'
         r'{"name":"version","type":"long"},'
-        r'{"name":"definition","type":"string","doc":"The trigger as JSON."},'
+        r'{"name":"definition","type":"string","doc":"The trigger, as JSON."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A trigger of the active vers'
         r'ion. Sent by `workflows`."}'
     )
@@ -3975,7 +5595,7 @@ class SetTrigger(Contract, frozen=True, gc=False):
     workflow_id: str
     trigger_id: str
     version: int
-    # The trigger as JSON.
+    # The trigger, as JSON.
     definition: str
     at_ms: int
 
@@ -4021,45 +5641,45 @@ class SetTrigger(Contract, frozen=True, gc=False):
 
 
 class SignalAccepted(Contract, frozen=True, gc=False):
-    """A signal that was not known before."""
+    """A new signal was accepted."""
 
     FULL_NAME: ClassVar[str] = "kapelle.SignalAccepted"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.SignalAccepted","type":"record","fields":['
-        r'{"name":"name","type":"string","doc":"Of the signal."},'
+        r'{"name":"name","type":"string","doc":"The name of the signal."},'
         r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
-        r'{"name":"sequence","type":"long","doc":"The number of the signal among those of its name, from 1 and without '
-        r'gaps."},'
+        r'{"name":"sequence","type":"long","doc":"The sequence number of the signal within its name: 1, 2, 3 and so on,'
+        r' without gaps."},'
         r'{"name":"params","type":"string","doc":"Strings and integers by name, as JSON."},'
         r'{"name":"payload","type":"string"},'
-        r'{"name":"happened_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened, as '
-        r'its announcer says; when it was accepted, if nothing or a later time was said."},'
+        r'{"name":"happened_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The time of the signa'
+        r'l, as its announcer gave it; the time of acceptance if it gave none or a later one."},'
         r'{"name":"source","type":"string"},'
-        r'{"name":"offered","type":{"type":"array","items":"string"},"doc":"The triggers and steps that it was offered '
-        r'to, as far as one decision went."},'
+        r'{"name":"offered","type":{"type":"array","items":"string"},"doc":"The triggers and steps that this decision o'
+        r'ffered the signal to."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
         r'{"name":"said_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"T'
-        r'he time that its announcer gave, if any. A repetition gives the same."}],"doc":"A signal that was not known b'
-        r'efore."}'
+        r'he time that the announcer gave, if any. A duplicate announcement has the same time."}],"doc":"A new signal w'
+        r'as accepted."}'
     )
     FINGERPRINT: ClassVar[int] = 0x065D12FCC1966264
 
-    # Of the signal.
+    # The name of the signal.
     name: str
     # The same id under the same name is the same signal.
     signal_id: str
-    # The number of the signal among those of its name, from 1 and without gaps.
+    # The sequence number of the signal within its name: 1, 2, 3 and so on, without gaps.
     sequence: int
     # Strings and integers by name, as JSON.
     params: str
     payload: str
-    # When it happened, as its announcer says; when it was accepted, if nothing or a later time was said.
+    # The time of the signal, as its announcer gave it; the time of acceptance if it gave none or a later one.
     happened_at_ms: int
     source: str
-    # The triggers and steps that it was offered to, as far as one decision went.
+    # The triggers and steps that this decision offered the signal to.
     offered: tuple[str, ...]
     at_ms: int
-    # The time that its announcer gave, if any. A repetition gives the same.
+    # The time that the announcer gave, if any. A duplicate announcement has the same time.
     said_at_ms: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -4132,21 +5752,21 @@ class SignalAccepted(Contract, frozen=True, gc=False):
 
 
 class SignalDuplicated(Contract, frozen=True, gc=False):
-    """A signal that was known already. Nothing else happens."""
+    """A duplicate of a known signal was announced. Nothing else happens."""
 
     FULL_NAME: ClassVar[str] = "kapelle.SignalDuplicated"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.SignalDuplicated","type":"record","fields":['
-        r'{"name":"name","type":"string","doc":"Of the signal."},'
+        r'{"name":"name","type":"string","doc":"The name of the signal."},'
         r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
         r'{"name":"first_sequence","type":"long"},'
         r'{"name":"source","type":"string"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal that was known alre'
-        r'ady. Nothing else happens."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A duplicate of a known signa'
+        r'l was announced. Nothing else happens."}'
     )
     FINGERPRINT: ClassVar[int] = 0xE56A4D13442F5635
 
-    # Of the signal.
+    # The name of the signal.
     name: str
     # The same id under the same name is the same signal.
     signal_id: str
@@ -4196,7 +5816,7 @@ class SignalDuplicated(Contract, frozen=True, gc=False):
 
 
 class SignalExpired(Contract, frozen=True, gc=False):
-    """A signal waited for its partners for too long."""
+    """A kept signal expired, because its partners did not arrive in time."""
 
     FULL_NAME: ClassVar[str] = "kapelle.SignalExpired"
     SCHEMA: ClassVar[str] = (
@@ -4205,8 +5825,8 @@ class SignalExpired(Contract, frozen=True, gc=False):
         r'{"name":"name","type":"string"},'
         r'{"name":"sequence","type":"long"},'
         r'{"name":"join_value","type":"string"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal waited for its part'
-        r'ners for too long."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A kept signal expired, becau'
+        r'se its partners did not arrive in time."}'
     )
     FINGERPRINT: ClassVar[int] = 0xD12C36A06704A0D1
 
@@ -4256,7 +5876,7 @@ class SignalExpired(Contract, frozen=True, gc=False):
 
 
 class SignalKept(Contract, frozen=True, gc=False):
-    """A signal waits for its partners."""
+    """A signal is kept until its partners arrive."""
 
     FULL_NAME: ClassVar[str] = "kapelle.SignalKept"
     SCHEMA: ClassVar[str] = (
@@ -4265,10 +5885,10 @@ class SignalKept(Contract, frozen=True, gc=False):
         r'{"name":"signal_id","type":"string"},'
         r'{"name":"sequence","type":"long"},'
         r'{"name":"params","type":"string"},'
-        r'{"name":"join_value","type":"string","doc":"What its partners must have too."},'
+        r'{"name":"join_value","type":"string","doc":"The join value, which its partners must share."},'
         r'{"name":"expires_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal waits for its partn'
-        r'ers."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal is kept until its p'
+        r'artners arrive."}'
     )
     FINGERPRINT: ClassVar[int] = 0x4AC3441FC372481E
 
@@ -4276,7 +5896,7 @@ class SignalKept(Contract, frozen=True, gc=False):
     signal_id: str
     sequence: int
     params: str
-    # What its partners must have too.
+    # The join value, which its partners must share.
     join_value: str
     at_ms: int
     expires_at_ms: int | None = None
@@ -4341,8 +5961,8 @@ class SignalOffered(Contract, frozen=True, gc=False):
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.SignalOffered","type":"record","fields":['
         r'{"name":"name","type":"string"},'
-        r'{"name":"sequence","type":"long","doc":"The number of the signal among those of its name, from 1 and without '
-        r'gaps."},'
+        r'{"name":"sequence","type":"long","doc":"The sequence number of the signal within its name: 1, 2, 3 and so on,'
+        r' without gaps."},'
         r'{"name":"offered","type":{"type":"array","items":"string"}},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal was offered to more'
         r' triggers and steps."}'
@@ -4350,7 +5970,7 @@ class SignalOffered(Contract, frozen=True, gc=False):
     FINGERPRINT: ClassVar[int] = 0x1EDABFC8BF1D6D40
 
     name: str
-    # The number of the signal among those of its name, from 1 and without gaps.
+    # The sequence number of the signal within its name: 1, 2, 3 and so on, without gaps.
     sequence: int
     offered: tuple[str, ...]
     at_ms: int
@@ -4388,7 +6008,7 @@ class SignalOffered(Contract, frozen=True, gc=False):
 
 
 class SignalPassedOver(Contract, frozen=True, gc=False):
-    """A trigger has no use for a signal."""
+    """A trigger does not use a signal."""
 
     FULL_NAME: ClassVar[str] = "kapelle.SignalPassedOver"
     SCHEMA: ClassVar[str] = (
@@ -4396,20 +6016,21 @@ class SignalPassedOver(Contract, frozen=True, gc=False):
         r'{"name":"name","type":"string"},'
         r'{"name":"signal_id","type":"string"},'
         r'{"name":"sequence","type":"long"},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."},'
-        r'{"name":"join_value","type":["null","string"],"default":null,"doc":"Of a signal that had been kept."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A trigger has no use for a s'
-        r'ignal."}'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"join_value","type":["null","string"],"default":null,"doc":"The join value of the signal, if it was k'
+        r'ept."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A trigger does not use a sig'
+        r'nal."}'
     )
     FINGERPRINT: ClassVar[int] = 0x763416E9727E72FA
 
     name: str
     signal_id: str
     sequence: int
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
     at_ms: int
-    # Of a signal that had been kept.
+    # The join value of the signal, if it was kept.
     join_value: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -4459,32 +6080,32 @@ class SignalPassedOver(Contract, frozen=True, gc=False):
 
 
 class SignalTooLate(Contract, frozen=True, gc=False):
-    """A signal of a time whose signals are forgotten: nobody can tell any more whether it was known. Nothing else
-    happens.
+    """A signal was announced too late: ids of its time are no longer stored, so a duplicate could not be detected.
+    Nothing else happens.
     """
 
     FULL_NAME: ClassVar[str] = "kapelle.SignalTooLate"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.SignalTooLate","type":"record","fields":['
-        r'{"name":"name","type":"string","doc":"Of the signal."},'
+        r'{"name":"name","type":"string","doc":"The name of the signal."},'
         r'{"name":"signal_id","type":"string","doc":"The same id under the same name is the same signal."},'
-        r'{"name":"happened_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened, as '
-        r'its announcer says."},'
-        r'{"name":"floor_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The first time after its'
-        r' own that is not too late."},'
+        r'{"name":"happened_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The time of the signa'
+        r'l, as its announcer gave it."},'
+        r'{"name":"floor_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The earliest time that i'
+        r's not too late."},'
         r'{"name":"source","type":"string"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal of a time whose sig'
-        r'nals are forgotten: nobody can tell any more whether it was known. Nothing else happens."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A signal was announced too l'
+        r'ate: ids of its time are no longer stored, so a duplicate could not be detected. Nothing else happens."}'
     )
     FINGERPRINT: ClassVar[int] = 0x7D1E56C4AE49971A
 
-    # Of the signal.
+    # The name of the signal.
     name: str
     # The same id under the same name is the same signal.
     signal_id: str
-    # When it happened, as its announcer says.
+    # The time of the signal, as its announcer gave it.
     happened_at_ms: int
-    # The first time after its own that is not too late.
+    # The earliest time that is not too late.
     floor_at_ms: int
     source: str
     at_ms: int
@@ -4530,7 +6151,7 @@ class SignalTooLate(Contract, frozen=True, gc=False):
 
 
 class Verdict(StrEnum):
-    """What became of a signal. OTHER is what a reader sees that does not know a later symbol."""
+    """The verdicts on a signal. A reader that does not know a newer symbol reads OTHER."""
 
     ACCEPTED = "ACCEPTED"
     DUPLICATE = "DUPLICATE"
@@ -4547,70 +6168,72 @@ _VERDICT: Final = wire.Symbols(Verdict)
 
 
 class SignalVerdict(Contract, frozen=True, gc=True):
-    """For others: what became of a signal, or what a trigger made of it."""
+    """Public: the verdict on a signal, or the verdict of one trigger on it."""
 
     FULL_NAME: ClassVar[str] = "kapelle.SignalVerdict"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.SignalVerdict","type":"record","fields":['
         r'{"name":"signal_name","type":"string"},'
         r'{"name":"signal_id","type":["null","string"],"default":null,"doc":"The same id under the same name is the sam'
-        r'e signal. Null where it is no longer known."},'
-        r'{"name":"signal_sequence","type":["null","long"],"default":null,"doc":"The number of the signal among those o'
-        r'f its name. Null if it was not accepted."},'
-        r'{"name":"sequence","type":"long","doc":"The number of the record among those of its key: the name of the sign'
-        r'al, or the trigger, from 1 and without gaps."},'
+        r'e signal. Null if it is no longer known."},'
+        r'{"name":"signal_sequence","type":["null","long"],"default":null,"doc":"The sequence number of the signal with'
+        r'in its name. Null if the signal was not accepted."},'
+        r'{"name":"sequence","type":"long","doc":"The sequence number of the record within its key, which is the name o'
+        r'f the signal, or the trigger: 1, 2, 3 and so on, without gaps."},'
         r'{"name":"verdict","type":'
         r'{"name":"kapelle.Verdict","type":"enum","symbols":["ACCEPTED","DUPLICATE","TOO_LATE","KEPT","FIRED","SKIPPED"'
-        r',"PASSED_OVER","EXPIRED","OTHER"],"default":"OTHER","doc":"What became of a signal. OTHER is what a reader se'
-        r'es that does not know a later symbol."}},'
-        r'{"name":"workflow_id","type":["null","string"],"default":null,"doc":"Whose trigger it is. Null for what becam'
-        r'e of the signal itself."},'
+        r',"PASSED_OVER","EXPIRED","OTHER"],"default":"OTHER","doc":"The verdicts on a signal. A reader that does not k'
+        r'now a newer symbol reads OTHER."}},'
+        r'{"name":"workflow_id","type":["null","string"],"default":null,"doc":"The workflow of the trigger. Null if the'
+        r' verdict is about the signal itself."},'
         r'{"name":"trigger_id","type":["null","string"],"default":null},'
-        r'{"name":"join_value","type":["null","string"],"default":null,"doc":"What the signals of a trigger have in com'
-        r'mon."},'
-        r'{"name":"request_id","type":["null","string"],"default":null,"doc":"Of the start, if the trigger fired."},'
-        r'{"name":"reason","type":"string","doc":"Why, for people. Often empty."},'
-        r'{"name":"strings","type":{"type":"map","values":"string"},"doc":"The parameters of an accepted signal that ar'
-        r'e strings."},'
-        r'{"name":"longs","type":{"type":"map","values":"long"},"doc":"Those that are integers."},'
+        r'{"name":"join_value","type":["null","string"],"default":null,"doc":"The join value that the signals of the tr'
+        r'igger share."},'
+        r'{"name":"request_id","type":["null","string"],"default":null,"doc":"The request id of the start, if the trigg'
+        r'er fired."},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people. Often empty."},'
+        r'{"name":"strings","type":{"type":"map","values":"string"},"doc":"The string parameters of an accepted signal.'
+        r'"},'
+        r'{"name":"longs","type":{"type":"map","values":"long"},"doc":"The integer parameters of an accepted signal."},'
         r'{"name":"happened_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc'
-        r'":"As its announcer says."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened."},'
-        r'{"name":"source_topic","type":"string","doc":"Where the event stands that this was made from."},'
+        r'":"The time of the signal, as its announcer gave it."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The time of the verdict."},'
+        r'{"name":"source_topic","type":"string","doc":"The topic of the event that this record was made from."},'
         r'{"name":"source_partition","type":"int"},'
-        r'{"name":"source_offset","type":"long"}],"doc":"For others: what became of a signal, or what a trigger made of'
-        r' it."}'
+        r'{"name":"source_offset","type":"long"}],"doc":"Public: the verdict on a signal, or the verdict of one trigger'
+        r' on it."}'
     )
     FINGERPRINT: ClassVar[int] = 0xAE8B38B538A42A1A
 
     signal_name: str
-    # The number of the record among those of its key: the name of the signal, or the trigger, from 1 and without gaps.
+    # The sequence number of the record within its key, which is the name of the signal, or the trigger: 1, 2, 3 and so
+    # on, without gaps.
     sequence: int
     verdict: Verdict
-    # Why, for people. Often empty.
+    # The reason, as text for people. Often empty.
     reason: str
-    # The parameters of an accepted signal that are strings.
+    # The string parameters of an accepted signal.
     strings: dict[str, str]
-    # Those that are integers.
+    # The integer parameters of an accepted signal.
     longs: dict[str, int]
-    # When it happened.
+    # The time of the verdict.
     at_ms: int
-    # Where the event stands that this was made from.
+    # The topic of the event that this record was made from.
     source_topic: str
     source_partition: int
     source_offset: int
-    # The same id under the same name is the same signal. Null where it is no longer known.
+    # The same id under the same name is the same signal. Null if it is no longer known.
     signal_id: str | None = None
-    # The number of the signal among those of its name. Null if it was not accepted.
+    # The sequence number of the signal within its name. Null if the signal was not accepted.
     signal_sequence: int | None = None
-    # Whose trigger it is. Null for what became of the signal itself.
+    # The workflow of the trigger. Null if the verdict is about the signal itself.
     workflow_id: str | None = None
     trigger_id: str | None = None
-    # What the signals of a trigger have in common.
+    # The join value that the signals of the trigger share.
     join_value: str | None = None
-    # Of the start, if the trigger fired.
+    # The request id of the start, if the trigger fired.
     request_id: str | None = None
-    # As its announcer says.
+    # The time of the signal, as its announcer gave it.
     happened_at_ms: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -4729,85 +6352,45 @@ class SignalVerdict(Contract, frozen=True, gc=True):
         return value, at
 
 
-class StartDuplicated(Contract, frozen=True, gc=False):
-    """A start was asked for that had been asked for before."""
-
-    FULL_NAME: ClassVar[str] = "kapelle.StartDuplicated"
-    SCHEMA: ClassVar[str] = (
-        r'{"name":"kapelle.StartDuplicated","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"workflow_id","type":"string"},'
-        r'{"name":"instance_id","type":"long"},'
-        r'{"name":"run_id","type":"long"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A start was asked for that h'
-        r'ad been asked for before."}'
-    )
-    FINGERPRINT: ClassVar[int] = 0xE15D6EE54AFCBFA7
-
-    # Made by whoever asks. The same id twice is the same request.
-    request_id: str
-    workflow_id: str
-    instance_id: int
-    run_id: int
-    at_ms: int
-
-    def to_avro(self, head: bytes = b"") -> bytes:
-        request_id_ = self.request_id.encode()
-        workflow_id_ = self.workflow_id.encode()
-        return b"".join(
-            (
-                head,
-                wire.SIZES[len(request_id_)],
-                request_id_,
-                wire.SIZES[len(workflow_id_)],
-                workflow_id_,
-                wire.long(self.instance_id),
-                wire.long(self.run_id),
-                wire.moment(self.at_ms),
-            )
-        )
-
-    @classmethod
-    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        if (n := data[at]) & 129:
-            request_id_, at = wire.string_at(data, at)
-        else:
-            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        if (n := data[at]) & 129:
-            workflow_id_, at = wire.string_at(data, at)
-        else:
-            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        if (n := data[at]) & 129:
-            instance_id_, at = wire.long_at(data, at)
-        else:
-            instance_id_, at = n >> 1, at + 1
-        if (n := data[at]) & 129:
-            run_id_, at = wire.long_at(data, at)
-        else:
-            run_id_, at = n >> 1, at + 1
-        at_ms_, at = wire.moment_at(data, at)
-        value = cls(request_id_, workflow_id_, instance_id_, run_id_, at_ms_)
-        return value, at
-
-
-class Start(msgspec.Struct, frozen=True, gc=False):
+class Start(Contract, frozen=True, gc=False):
     """One instance to start."""
 
-    # The identity of the instance: the same id twice gives one instance.
+    FULL_NAME: ClassVar[str] = "kapelle.Start"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.Start","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The request id of the start. Starts with the same id create one i'
+        r'nstance."},'
+        r'{"name":"version","type":"string","default":"active","doc":"active, latest, default or a number."},'
+        r'{"name":"initiator","type":"string","default":"{\"type\":\"MANUAL\"}","doc":"The initiator, as JSON with a ty'
+        r'pe. People give MANUAL; the engine gives TIME, SIGNAL and SUBWORKFLOW."},'
+        r'{"name":"run_params","type":"string","default":"{}","doc":"Definitions of parameters, as JSON."},'
+        r'{"name":"step_run_params","type":"string","default":"{}","doc":"Definitions of parameters by step id, as JSON'
+        r'."},'
+        r'{"name":"runtime_tags","type":"string","default":"[]","doc":"Tags, as JSON."},'
+        r'{"name":"artifacts","type":"string","default":"{}","doc":"Additional data that is stored with the instance, a'
+        r's JSON."},'
+        r'{"name":"correlation_id","type":["null","string"],"default":null,"doc":"An id that a tree of instances shares'
+        r'; derived from the root instance if absent."},'
+        r'{"name":"persist_failed_run","type":"boolean","default":false,"doc":"Keep an instance whose parameters cannot'
+        r' be evaluated, as FAILED."}],"doc":"One instance to start."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x03746C5EF09779D8
+
+    # The request id of the start. Starts with the same id create one instance.
     request_id: str
     # active, latest, default or a number.
     version: str = "active"
-    # Who or what starts it, as JSON with a type: MANUAL, TIME, SIGNAL, SUBWORKFLOW.
+    # The initiator, as JSON with a type. People give MANUAL; the engine gives TIME, SIGNAL and SUBWORKFLOW.
     initiator: str = "{\x22type\x22:\x22MANUAL\x22}"
-    # Definitions of parameters as JSON.
+    # Definitions of parameters, as JSON.
     run_params: str = "{}"
     # Definitions of parameters by step id, as JSON.
     step_run_params: str = "{}"
-    # Tags as JSON.
+    # Tags, as JSON.
     runtime_tags: str = "[]"
-    # Kept beside the instance, as JSON.
+    # Additional data that is stored with the instance, as JSON.
     artifacts: str = "{}"
-    # Shared by a tree of instances; made from the root's identity if absent.
+    # An id that a tree of instances shares; derived from the root instance if absent.
     correlation_id: str | None = None
     # Keep an instance whose parameters cannot be evaluated, as FAILED.
     persist_failed_run: bool = False
@@ -4891,34 +6474,207 @@ class Start(msgspec.Struct, frozen=True, gc=False):
         return value, at
 
 
+class StartChild(Contract, frozen=True, gc=False):
+    """Start the child of a subworkflow step. Sent by `runs`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.StartChild"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.StartChild","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"Made from the identity of the attempt. The same id twice gives on'
+        r'e instance."},'
+        r'{"name":"author","type":"string","doc":"The author of the run of the parent."},'
+        r'{"name":"parent","type":'
+        r'{"name":"kapelle.Parent","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the parent instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
+        r'{"name":"kind","type":'
+        r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
+        r'R","doc":"The kinds of steps that start child instances. A reader that does not know a newer symbol reads OTH'
+        r'ER."}},'
+        r'{"name":"is_sync","type":"boolean","default":true,"doc":"Whether the step waits for the child."},'
+        r'{"name":"root","type":"string","doc":"The key of the instance at the top of the tree."},'
+        r'{"name":"root_run_id","type":"long","default":0,"doc":"The run of that instance."},'
+        r'{"name":"home","type":"string","doc":"The key of the nearest ancestor that is neither an iteration nor a roun'
+        r'd."},'
+        r'{"name":"depth","type":"int","doc":"How many ancestors the child has."},'
+        r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
+        r'ads when the child has ended, each as step/param."},'
+        r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
+        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
+        r"}},"
+        r'{"name":"version","type":"string","doc":"active, latest, default or a number."},'
+        r'{"name":"initiator","type":"string","doc":"As JSON."},'
+        r'{"name":"run_params","type":"string","doc":"Definitions of parameters as JSON."},'
+        r'{"name":"correlation_id","type":"string"}],"doc":"Start the child of a subworkflow step. Sent by `runs`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x47399BD4EC866F0E
+
+    # Made from the identity of the attempt. The same id twice gives one instance.
+    request_id: str
+    # The author of the run of the parent.
+    author: str
+    parent: Parent
+    # active, latest, default or a number.
+    version: str
+    # As JSON.
+    initiator: str
+    # Definitions of parameters as JSON.
+    run_params: str
+    correlation_id: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        version_ = self.version.encode()
+        initiator_ = self.initiator.encode()
+        run_params_ = self.run_params.encode()
+        correlation_id_ = self.correlation_id.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                Parent.to_avro(self.parent),
+                wire.SIZES[len(version_)],
+                version_,
+                wire.SIZES[len(initiator_)],
+                initiator_,
+                wire.SIZES[len(run_params_)],
+                run_params_,
+                wire.SIZES[len(correlation_id_)],
+                correlation_id_,
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        parent_, at = Parent.from_avro(data, at)
+        if (n := data[at]) & 129:
+            version_, at = wire.string_at(data, at)
+        else:
+            version_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            initiator_, at = wire.string_at(data, at)
+        else:
+            initiator_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            run_params_, at = wire.string_at(data, at)
+        else:
+            run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            correlation_id_, at = wire.string_at(data, at)
+        else:
+            correlation_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        value = cls(request_id_, author_, parent_, version_, initiator_, run_params_, correlation_id_)
+        return value, at
+
+
+class StartDuplicated(Contract, frozen=True, gc=False):
+    """A start was requested again with the same request id."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.StartDuplicated"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.StartDuplicated","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"instance_id","type":"long"},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A start was requested again '
+        r'with the same request id."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xE15D6EE54AFCBFA7
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    workflow_id: str
+    instance_id: int
+    run_id: int
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        workflow_id_ = self.workflow_id.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.long(self.instance_id),
+                wire.long(self.run_id),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            instance_id_, at = wire.long_at(data, at)
+        else:
+            instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(request_id_, workflow_id_, instance_id_, run_id_, at_ms_)
+        return value, at
+
+
 class StartInstances(Contract, frozen=True, gc=False):
-    """Start instances: all are checked before one is started."""
+    """Start instances. All are checked before the first is started."""
 
     FULL_NAME: ClassVar[str] = "kapelle.StartInstances"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.StartInstances","type":"record","fields":['
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"starts","type":{"type":"array","items":'
         r'{"name":"kapelle.Start","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"The identity of the instance: the same id twice gives one instanc'
-        r'e."},'
+        r'{"name":"request_id","type":"string","doc":"The request id of the start. Starts with the same id create one i'
+        r'nstance."},'
         r'{"name":"version","type":"string","default":"active","doc":"active, latest, default or a number."},'
-        r'{"name":"initiator","type":"string","default":"{\"type\":\"MANUAL\"}","doc":"Who or what starts it, as JSON w'
-        r'ith a type: MANUAL, TIME, SIGNAL, SUBWORKFLOW."},'
-        r'{"name":"run_params","type":"string","default":"{}","doc":"Definitions of parameters as JSON."},'
+        r'{"name":"initiator","type":"string","default":"{\"type\":\"MANUAL\"}","doc":"The initiator, as JSON with a ty'
+        r'pe. People give MANUAL; the engine gives TIME, SIGNAL and SUBWORKFLOW."},'
+        r'{"name":"run_params","type":"string","default":"{}","doc":"Definitions of parameters, as JSON."},'
         r'{"name":"step_run_params","type":"string","default":"{}","doc":"Definitions of parameters by step id, as JSON'
         r'."},'
-        r'{"name":"runtime_tags","type":"string","default":"[]","doc":"Tags as JSON."},'
-        r'{"name":"artifacts","type":"string","default":"{}","doc":"Kept beside the instance, as JSON."},'
-        r'{"name":"correlation_id","type":["null","string"],"default":null,"doc":"Shared by a tree of instances; made f'
-        r'rom the root\u0027s identity if absent."},'
+        r'{"name":"runtime_tags","type":"string","default":"[]","doc":"Tags, as JSON."},'
+        r'{"name":"artifacts","type":"string","default":"{}","doc":"Additional data that is stored with the instance, a'
+        r's JSON."},'
+        r'{"name":"correlation_id","type":["null","string"],"default":null,"doc":"An id that a tree of instances shares'
+        r'; derived from the root instance if absent."},'
         r'{"name":"persist_failed_run","type":"boolean","default":false,"doc":"Keep an instance whose parameters cannot'
-        r' be evaluated, as FAILED."}],"doc":"One instance to start."}}}],"doc":"Start instances: all are checked befor'
-        r'e one is started."}'
+        r' be evaluated, as FAILED."}],"doc":"One instance to start."}}}],"doc":"Start instances. All are checked befor'
+        r'e the first is started."}'
     )
     FINGERPRINT: ClassVar[int] = 0xD3942C2FE8F93638
 
-    # Who asked.
+    # The user who made the request.
     author: str
     starts: tuple[Start, ...]
 
@@ -4958,38 +6714,73 @@ class StartRun(Contract, frozen=True, gc=False):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"request_id","type":"string"},'
         r'{"name":"version","type":"long"},'
-        r'{"name":"definition","type":"string","doc":"The workflow as JSON."},'
+        r'{"name":"definition","type":"string","doc":"The workflow, as JSON."},'
         r'{"name":"initiator","type":"string"},'
-        r'{"name":"params","type":"string","doc":"Evaluated, as JSON."},'
+        r'{"name":"params","type":"string","doc":"The evaluated parameters, as JSON."},'
         r'{"name":"run_params","type":"string","default":"{}"},'
         r'{"name":"step_run_params","type":"string","default":"{}"},'
-        r'{"name":"run_properties","type":"string","default":"{}","doc":"As JSON: owner, alerting, step concurrency, ta'
-        r'gs."},'
+        r'{"name":"run_properties","type":"string","default":"{}","doc":"Properties for the run, as JSON: owner, alerti'
+        r'ng, step concurrency, tags."},'
         r'{"name":"correlation_id","type":"string"},'
         r'{"name":"restart","type":["null","string"],"default":null},'
-        r'{"name":"author","type":"string","default":"","doc":"Who asked for the run, by a start or a restart."}],"doc"'
-        r':"Run an instance. Sent by `workflows`."}'
+        r'{"name":"author","type":"string","default":"","doc":"The user who requested the run, by a start or a restart.'
+        r'"},'
+        r'{"name":"parent","type":["null",'
+        r'{"name":"kapelle.Parent","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the parent instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
+        r'{"name":"kind","type":'
+        r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
+        r'R","doc":"The kinds of steps that start child instances. A reader that does not know a newer symbol reads OTH'
+        r'ER."}},'
+        r'{"name":"is_sync","type":"boolean","default":true,"doc":"Whether the step waits for the child."},'
+        r'{"name":"root","type":"string","doc":"The key of the instance at the top of the tree."},'
+        r'{"name":"root_run_id","type":"long","default":0,"doc":"The run of that instance."},'
+        r'{"name":"home","type":"string","doc":"The key of the nearest ancestor that is neither an iteration nor a roun'
+        r'd."},'
+        r'{"name":"depth","type":"int","doc":"How many ancestors the child has."},'
+        r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
+        r'ads when the child has ended, each as step/param."},'
+        r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
+        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
+        r'}],"default":null,"doc":"The step that this instance is a child of."},'
+        r'{"name":"layers","type":{"type":"array","items":'
+        r'{"name":"kapelle.ParamsLayer","type":"record","fields":['
+        r'{"name":"digest","type":"string"},'
+        r'{"name":"text","type":["null","string"],"default":null,"doc":"As JSON; null where the text is known."}],"doc"'
+        r':"Parameters that many instances share, known by a digest of their text."}},"default":[],"doc":"Parameters th'
+        r'at are shared with others, in the order in which they are merged; `params` comes last."}],"doc":"Run an insta'
+        r'nce. Sent by `workflows`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x9A04FE50C824B4A1
+    FINGERPRINT: ClassVar[int] = 0xFFC3CA921AB09F1F
 
     workflow_id: str
     instance_id: int
     run_id: int
     request_id: str
     version: int
-    # The workflow as JSON.
+    # The workflow, as JSON.
     definition: str
     initiator: str
-    # Evaluated, as JSON.
+    # The evaluated parameters, as JSON.
     params: str
     correlation_id: str
     run_params: str = "{}"
     step_run_params: str = "{}"
-    # As JSON: owner, alerting, step concurrency, tags.
+    # Properties for the run, as JSON: owner, alerting, step concurrency, tags.
     run_properties: str = "{}"
     restart: str | None = None
-    # Who asked for the run, by a start or a restart.
+    # The user who requested the run, by a start or a restart.
     author: str = ""
+    # The step that this instance is a child of.
+    parent: Parent | None = None
+    # Parameters that are shared with others, in the order in which they are merged; `params` comes last.
+    layers: tuple[ParamsLayer, ...] = ()
 
     def to_avro(self, head: bytes = b"") -> bytes:
         workflow_id_ = self.workflow_id.encode()
@@ -5029,6 +6820,8 @@ class StartRun(Contract, frozen=True, gc=False):
                 b"\x00" if self.restart is None else b"\x02" + wire.string(self.restart),
                 wire.SIZES[len(author_)],
                 author_,
+                b"\x00" if self.parent is None else b"\x02" + Parent.to_avro(self.parent),
+                wire.array(self.layers, ParamsLayer.to_avro) if self.layers else b"\x00",
             )
         )
 
@@ -5090,6 +6883,14 @@ class StartRun(Contract, frozen=True, gc=False):
             author_, at = wire.string_at(data, at)
         else:
             author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            parent_, at = wire.nullable_at(data, at, Parent.from_avro)
+        else:
+            parent_, at = None, at + 1
+        if data[at]:
+            layers_, at = wire.array_at(data, at, ParamsLayer.from_avro)
+        else:
+            layers_, at = (), at + 1
         value = cls(
             workflow_id_,
             instance_id_,
@@ -5105,7 +6906,66 @@ class StartRun(Contract, frozen=True, gc=False):
             run_properties_,
             restart_,
             author_,
+            parent_,
+            layers_,
         )
+        return value, at
+
+
+class StartTriggered(Contract, frozen=True, gc=False):
+    """Start instances that triggers ask for. Sent by `triggers`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.StartTriggered"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.StartTriggered","type":"record","fields":['
+        r'{"name":"author","type":"string","doc":"The name under which triggers start instances."},'
+        r'{"name":"starts","type":{"type":"array","items":'
+        r'{"name":"kapelle.Start","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The request id of the start. Starts with the same id create one i'
+        r'nstance."},'
+        r'{"name":"version","type":"string","default":"active","doc":"active, latest, default or a number."},'
+        r'{"name":"initiator","type":"string","default":"{\"type\":\"MANUAL\"}","doc":"The initiator, as JSON with a ty'
+        r'pe. People give MANUAL; the engine gives TIME, SIGNAL and SUBWORKFLOW."},'
+        r'{"name":"run_params","type":"string","default":"{}","doc":"Definitions of parameters, as JSON."},'
+        r'{"name":"step_run_params","type":"string","default":"{}","doc":"Definitions of parameters by step id, as JSON'
+        r'."},'
+        r'{"name":"runtime_tags","type":"string","default":"[]","doc":"Tags, as JSON."},'
+        r'{"name":"artifacts","type":"string","default":"{}","doc":"Additional data that is stored with the instance, a'
+        r's JSON."},'
+        r'{"name":"correlation_id","type":["null","string"],"default":null,"doc":"An id that a tree of instances shares'
+        r'; derived from the root instance if absent."},'
+        r'{"name":"persist_failed_run","type":"boolean","default":false,"doc":"Keep an instance whose parameters cannot'
+        r' be evaluated, as FAILED."}],"doc":"One instance to start."}}}],"doc":"Start instances that triggers ask for.'
+        r' Sent by `triggers`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xD171BBA0CD02D5E6
+
+    # The name under which triggers start instances.
+    author: str
+    starts: tuple[Start, ...]
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        author_ = self.author.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.array(self.starts, Start.to_avro) if self.starts else b"\x00",
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            starts_, at = wire.array_at(data, at, Start.from_avro)
+        else:
+            starts_, at = (), at + 1
+        value = cls(author_, starts_)
         return value, at
 
 
@@ -5217,7 +7077,7 @@ class StepAwaits(Contract, frozen=True, gc=False):
 
 
 class StepStatus(StrEnum):
-    """The states of a step attempt. OTHER is what a reader sees that does not know a later symbol."""
+    """The statuses of a step attempt. A reader that does not know a newer symbol reads OTHER."""
 
     NOT_CREATED = "NOT_CREATED"
     CREATED = "CREATED"
@@ -5248,7 +7108,7 @@ _STEP_STATUS: Final = wire.Symbols(StepStatus)
 
 
 class StepChanged(Contract, frozen=True, gc=True):
-    """A step attempt went through some states."""
+    """The status of a step attempt has changed, once or several times."""
 
     FULL_NAME: ClassVar[str] = "kapelle.StepChanged"
     SCHEMA: ClassVar[str] = (
@@ -5256,77 +7116,78 @@ class StepChanged(Contract, frozen=True, gc=True):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost loop that the step is in; 1 outside of loops."},'
-        r'{"name":"sequence","type":"long","doc":"The number of the attempt among all attempts of the run."},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost loop around the step; 1 outside of loo'
+        r'ps."},'
+        r'{"name":"sequence","type":"long","doc":"The sequence number of the attempt among all attempts of the run."},'
         r'{"name":"statuses","type":{"type":"array","items":'
         r'{"name":"kapelle.StepStatus","type":"enum","symbols":["NOT_CREATED","CREATED","INITIALIZED","PAUSED","WAITING'
         r'_FOR_SIGNALS","EVALUATING_PARAMS","WAITING_FOR_PERMITS","STARTING","RUNNING","FINISHING","DISABLED","UNSATISF'
         r'IED","SKIPPED","SUCCEEDED","COMPLETED_WITH_ERROR","USER_FAILED","PLATFORM_FAILED","TIMEOUT_FAILED","FATALLY_F'
-        r'AILED","INTERNALLY_FAILED","STOPPED","TIMED_OUT","OTHER"],"default":"OTHER","doc":"The states of a step attem'
-        r'pt. OTHER is what a reader sees that does not know a later symbol."}},"doc":"In the order in which they were '
-        r'passed; the last one holds."},'
+        r'AILED","INTERNALLY_FAILED","STOPPED","TIMED_OUT","OTHER"],"default":"OTHER","doc":"The statuses of a step att'
+        r'empt. A reader that does not know a newer symbol reads OTHER."}},"doc":"The statuses, in order. The last one '
+        r'is the current status."},'
         r'{"name":"reason","type":"string","default":""},'
-        r'{"name":"params","type":["null","string"],"default":null,"doc":"Evaluated, as JSON; null where they have not '
-        r'changed."},'
-        r'{"name":"successors","type":{"type":"map","values":"boolean"},"default":{},"doc":"The conditions towards the '
-        r'next steps, once the step is complete."},'
-        r'{"name":"token","type":["null","string"],"default":null,"doc":"Of the task that was given out."},'
+        r'{"name":"params","type":["null","string"],"default":null,"doc":"The evaluated parameters, as JSON; null if th'
+        r'ey have not changed."},'
+        r'{"name":"successors","type":{"type":"map","values":"boolean"},"default":{},"doc":"The results of the conditio'
+        r'ns to successors, once the step is complete."},'
+        r'{"name":"token","type":["null","string"],"default":null,"doc":"The token of the task."},'
         r'{"name":"timeout_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc"'
-        r':"When the attempt must have ended."},'
-        r'{"name":"due_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"Wh'
-        r'en the step goes on by itself: a retry, or the end of a sleep."},'
-        r'{"name":"retries","type":{"type":"map","values":"int"},"default":{},"doc":"Retries made so far, by kind: erro'
-        r'r, platform, timeout, manual."},'
+        r':"The time-out of the attempt."},'
+        r'{"name":"due_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"Th'
+        r'e time when the step continues without a report: a retry, or the end of a sleep."},'
+        r'{"name":"retries","type":{"type":"map","values":"int"},"default":{},"doc":"The number of retries so far, by k'
+        r'ind: error, platform, timeout, manual."},'
         r'{"name":"worker","type":["null","string"],"default":null,"doc":"The worker that has the task."},'
         r'{"name":"lease_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"'
-        r'When the worker\u0027s lease ends."},'
-        r'{"name":"loop","type":["null","string"],"default":null,"doc":"The first step of the innermost loop that the s'
-        r'tep is in."},'
-        r'{"name":"repeats","type":{"type":"map","values":"boolean"},"default":{},"doc":"The conditions towards first s'
-        r'teps of loops, once the step is complete."},'
-        r'{"name":"deferred","type":{"type":"array","items":"string"},"default":[],"doc":"The next steps outside of the'
-        r' loop: they count when it ends."},'
-        r'{"name":"answer","type":["null","string"],"default":null,"doc":"A digest of the worker\u0027s answer that end'
-        r'ed the attempt; null if it was ended otherwise."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step attempt went through '
-        r'some states."}'
+        r'The end of the lease of the worker."},'
+        r'{"name":"loop","type":["null","string"],"default":null,"doc":"The header of the innermost loop around the ste'
+        r'p."},'
+        r'{"name":"repeats","type":{"type":"map","values":"boolean"},"default":{},"doc":"The results of the conditions '
+        r'to loop headers, once the step is complete."},'
+        r'{"name":"deferred","type":{"type":"array","items":"string"},"default":[],"doc":"The successors outside of the'
+        r' loop, which take effect when the loop ends."},'
+        r'{"name":"answer","type":["null","string"],"default":null,"doc":"A digest of the result that ended the attempt'
+        r'; null if no result ended it."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The status of a step attempt'
+        r' has changed, once or several times."}'
     )
     FINGERPRINT: ClassVar[int] = 0xDEA725AA4E3A5E6B
 
     run_id: int
     step_id: str
     attempt: int
-    # Of the innermost loop that the step is in; 1 outside of loops.
+    # The iteration of the innermost loop around the step; 1 outside of loops.
     iteration: int
-    # The number of the attempt among all attempts of the run.
+    # The sequence number of the attempt among all attempts of the run.
     sequence: int
-    # In the order in which they were passed; the last one holds.
+    # The statuses, in order. The last one is the current status.
     statuses: tuple[StepStatus, ...]
     at_ms: int
     reason: str = ""
-    # Evaluated, as JSON; null where they have not changed.
+    # The evaluated parameters, as JSON; null if they have not changed.
     params: str | None = None
-    # The conditions towards the next steps, once the step is complete.
+    # The results of the conditions to successors, once the step is complete.
     successors: dict[str, bool] = msgspec.field(default_factory=dict)
-    # Of the task that was given out.
+    # The token of the task.
     token: str | None = None
-    # When the attempt must have ended.
+    # The time-out of the attempt.
     timeout_at_ms: int | None = None
-    # When the step goes on by itself: a retry, or the end of a sleep.
+    # The time when the step continues without a report: a retry, or the end of a sleep.
     due_at_ms: int | None = None
-    # Retries made so far, by kind: error, platform, timeout, manual.
+    # The number of retries so far, by kind: error, platform, timeout, manual.
     retries: dict[str, int] = msgspec.field(default_factory=dict)
     # The worker that has the task.
     worker: str | None = None
-    # When the worker's lease ends.
+    # The end of the lease of the worker.
     lease_at_ms: int | None = None
-    # The first step of the innermost loop that the step is in.
+    # The header of the innermost loop around the step.
     loop: str | None = None
-    # The conditions towards first steps of loops, once the step is complete.
+    # The results of the conditions to loop headers, once the step is complete.
     repeats: dict[str, bool] = msgspec.field(default_factory=dict)
-    # The next steps outside of the loop: they count when it ends.
+    # The successors outside of the loop, which take effect when the loop ends.
     deferred: tuple[str, ...] = ()
-    # A digest of the worker's answer that ended the attempt; null if it was ended otherwise.
+    # A digest of the result that ended the attempt; null if no result ended it.
     answer: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -5464,8 +7325,120 @@ class StepChanged(Contract, frozen=True, gc=True):
         return value, at
 
 
+class StepEnding(Contract, frozen=True, gc=False):
+    """A composite step is about to end: its children are told to stop, and the step ends after the last of them."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.StepEnding"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.StepEnding","type":"record","fields":['
+        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
+        r'"},'
+        r'{"name":"action","type":'
+        r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
+        r'that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"status","type":'
+        r'{"name":"kapelle.StepStatus","type":"enum","symbols":["NOT_CREATED","CREATED","INITIALIZED","PAUSED","WAITING'
+        r'_FOR_SIGNALS","EVALUATING_PARAMS","WAITING_FOR_PERMITS","STARTING","RUNNING","FINISHING","DISABLED","UNSATISF'
+        r'IED","SKIPPED","SUCCEEDED","COMPLETED_WITH_ERROR","USER_FAILED","PLATFORM_FAILED","TIMEOUT_FAILED","FATALLY_F'
+        r'AILED","INTERNALLY_FAILED","STOPPED","TIMED_OUT","OTHER"],"default":"OTHER","doc":"The statuses of a step att'
+        r'empt. A reader that does not know a newer symbol reads OTHER."},"doc":"What the step will be."},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"is_alone","type":"boolean","doc":"Whether the step alone ends. If not, the run ends with it."},'
+        r'{"name":"told","type":"long","default":0,"doc":"The highest number of a child that was told to stop."},'
+        r'{"name":"due_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"Wh'
+        r'en to tell more children; null if all were told."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A composite step is about to'
+        r' end: its children are told to stop, and the step ends after the last of them."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xFA213D56179D44C8
+
+    # Of the parent.
+    run_id: int
+    step_id: str
+    attempt: int
+    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    iteration: int
+    action: Action
+    # What the step will be.
+    status: StepStatus
+    # The reason, as text for people.
+    reason: str
+    # Whether the step alone ends. If not, the run ends with it.
+    is_alone: bool
+    at_ms: int
+    # The highest number of a child that was told to stop.
+    told: int = 0
+    # When to tell more children; null if all were told.
+    due_at_ms: int | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        reason_ = self.reason.encode()
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                _ACTION.put(self.action),
+                _STEP_STATUS.put(self.status),
+                wire.SIZES[len(reason_)],
+                reason_,
+                wire.boolean(self.is_alone),
+                wire.long(self.told),
+                b"\x00" if self.due_at_ms is None else b"\x02" + wire.moment(self.due_at_ms),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        action_, at = _ACTION.at(data, at)
+        status_, at = _STEP_STATUS.at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        is_alone_, at = wire.boolean_at(data, at)
+        if (n := data[at]) & 129:
+            told_, at = wire.long_at(data, at)
+        else:
+            told_, at = n >> 1, at + 1
+        if data[at]:
+            due_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            due_at_ms_, at = None, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(
+            run_id_, step_id_, attempt_, iteration_, action_, status_, reason_, is_alone_, at_ms_, told_, due_at_ms_
+        )
+        return value, at
+
+
 class StepLogged(Contract, frozen=True, gc=False):
-    """A step wrote something for people."""
+    """A step wrote log lines for people."""
 
     FULL_NAME: ClassVar[str] = "kapelle.StepLogged"
     SCHEMA: ClassVar[str] = (
@@ -5476,8 +7449,8 @@ class StepLogged(Contract, frozen=True, gc=False):
         r'{"name":"iteration","type":"int"},'
         r'{"name":"token","type":"string"},'
         r'{"name":"worker","type":"string"},'
-        r'{"name":"text","type":"string","doc":"One line or several."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step wrote something for p'
+        r'{"name":"text","type":"string","doc":"One or more lines."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step wrote log lines for p'
         r'eople."}'
     )
     FINGERPRINT: ClassVar[int] = 0x67C8CD12796F0918
@@ -5488,7 +7461,7 @@ class StepLogged(Contract, frozen=True, gc=False):
     iteration: int
     token: str
     worker: str
-    # One line or several.
+    # One or more lines.
     text: str
     at_ms: int
 
@@ -5551,7 +7524,7 @@ class StepLogged(Contract, frozen=True, gc=False):
 
 
 class StepStatusChange(Contract, frozen=True, gc=False):
-    """For others: an attempt of a step has another status."""
+    """Public: the status of an attempt of a step has changed."""
 
     FULL_NAME: ClassVar[str] = "kapelle.StepStatusChange"
     SCHEMA: ClassVar[str] = (
@@ -5561,24 +7534,25 @@ class StepStatusChange(Contract, frozen=True, gc=False):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost loop that the step is in; 1 outside of loops."},'
-        r'{"name":"loop","type":["null","string"],"default":null,"doc":"The first step of that loop."},'
-        r'{"name":"sequence","type":"long","doc":"The number of the record among those of the instance, over all its st'
-        r'eps, from 1 and without gaps."},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost loop around the step; 1 outside of loo'
+        r'ps."},'
+        r'{"name":"loop","type":["null","string"],"default":null,"doc":"The header of that loop."},'
+        r'{"name":"sequence","type":"long","doc":"The sequence number of the record within the instance, over all its s'
+        r'teps: 1, 2, 3 and so on, without gaps."},'
         r'{"name":"status","type":'
         r'{"name":"kapelle.StepStatus","type":"enum","symbols":["NOT_CREATED","CREATED","INITIALIZED","PAUSED","WAITING'
         r'_FOR_SIGNALS","EVALUATING_PARAMS","WAITING_FOR_PERMITS","STARTING","RUNNING","FINISHING","DISABLED","UNSATISF'
         r'IED","SKIPPED","SUCCEEDED","COMPLETED_WITH_ERROR","USER_FAILED","PLATFORM_FAILED","TIMEOUT_FAILED","FATALLY_F'
-        r'AILED","INTERNALLY_FAILED","STOPPED","TIMED_OUT","OTHER"],"default":"OTHER","doc":"The states of a step attem'
-        r'pt. OTHER is what a reader sees that does not know a later symbol."}},'
-        r'{"name":"passed","type":{"type":"array","items":"kapelle.StepStatus"},"doc":"The statuses on the way to it, i'
-        r'n their order."},'
-        r'{"name":"reason","type":"string","doc":"Why, for people. Often empty."},'
+        r'AILED","INTERNALLY_FAILED","STOPPED","TIMED_OUT","OTHER"],"default":"OTHER","doc":"The statuses of a step att'
+        r'empt. A reader that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"passed","type":{"type":"array","items":"kapelle.StepStatus"},"doc":"The statuses between the previou'
+        r's and the new one, in order."},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people. Often empty."},'
         r'{"name":"worker","type":["null","string"],"default":null,"doc":"The worker that has the task."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened."},'
-        r'{"name":"source_topic","type":"string","doc":"Where the event stands that this was made from."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The time of the change."},'
+        r'{"name":"source_topic","type":"string","doc":"The topic of the event that this record was made from."},'
         r'{"name":"source_partition","type":"int"},'
-        r'{"name":"source_offset","type":"long"}],"doc":"For others: an attempt of a step has another status."}'
+        r'{"name":"source_offset","type":"long"}],"doc":"Public: the status of an attempt of a step has changed."}'
     )
     FINGERPRINT: ClassVar[int] = 0x9A685412CE4CDEF4
 
@@ -5587,22 +7561,22 @@ class StepStatusChange(Contract, frozen=True, gc=False):
     run_id: int
     step_id: str
     attempt: int
-    # Of the innermost loop that the step is in; 1 outside of loops.
+    # The iteration of the innermost loop around the step; 1 outside of loops.
     iteration: int
-    # The number of the record among those of the instance, over all its steps, from 1 and without gaps.
+    # The sequence number of the record within the instance, over all its steps: 1, 2, 3 and so on, without gaps.
     sequence: int
     status: StepStatus
-    # The statuses on the way to it, in their order.
+    # The statuses between the previous and the new one, in order.
     passed: tuple[StepStatus, ...]
-    # Why, for people. Often empty.
+    # The reason, as text for people. Often empty.
     reason: str
-    # When it happened.
+    # The time of the change.
     at_ms: int
-    # Where the event stands that this was made from.
+    # The topic of the event that this record was made from.
     source_topic: str
     source_partition: int
     source_offset: int
-    # The first step of that loop.
+    # The header of that loop.
     loop: str | None = None
     # The worker that has the task.
     worker: str | None = None
@@ -5720,7 +7694,7 @@ class StepStatusChange(Contract, frozen=True, gc=False):
 
 
 class SubscribeTrigger(Contract, frozen=True, gc=False):
-    """Offer every signal of this name that matches to a trigger. Sent by `triggers`."""
+    """Offer every matching signal of this name to a trigger. Sent by `triggers`."""
 
     FULL_NAME: ClassVar[str] = "kapelle.SubscribeTrigger"
     SCHEMA: ClassVar[str] = (
@@ -5729,10 +7703,10 @@ class SubscribeTrigger(Contract, frozen=True, gc=False):
         r'{"name":"trigger_id","type":"string"},'
         r'{"name":"match","type":"string","doc":"Conditions on parameters, as JSON."},'
         r'{"name":"since_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"'
-        r'Signals that happened since then are offered too; null for none of the past."},'
-        r'{"name":"generation","type":"int","default":0,"doc":"Which arming of the trigger it is about: what an earlier'
-        r' one asked for is not its own."}],"doc":"Offer every signal of this name that matches to a trigger. Sent by `'
-        r'triggers`."}'
+        r'Past signals since this time are offered too; null means no past signals."},'
+        r'{"name":"generation","type":"int","default":0,"doc":"The arming of the trigger that the record belongs to. A '
+        r'later arming ignores it."}],"doc":"Offer every matching signal of this name to a trigger. Sent by `triggers`.'
+        r'"}'
     )
     FINGERPRINT: ClassVar[int] = 0x2E455D8BE7BD4279
 
@@ -5740,9 +7714,9 @@ class SubscribeTrigger(Contract, frozen=True, gc=False):
     trigger_id: str
     # Conditions on parameters, as JSON.
     match: str
-    # Signals that happened since then are offered too; null for none of the past.
+    # Past signals since this time are offered too; null means no past signals.
     since_at_ms: int | None = None
-    # Which arming of the trigger it is about: what an earlier one asked for is not its own.
+    # The arming of the trigger that the record belongs to. A later arming ignores it.
     generation: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -5790,23 +7764,24 @@ class SubscribeTrigger(Contract, frozen=True, gc=False):
 
 
 class TagWorkflow(Contract, frozen=True, gc=False):
-    """Add a tag to the properties, or replace the one of its name."""
+    """Add a tag to the properties, or replace the tag of the same name."""
 
     FULL_NAME: ClassVar[str] = "kapelle.TagWorkflow"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.TagWorkflow","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
-        r'{"name":"tag","type":"string","doc":"The tag as JSON."}],"doc":"Add a tag to the properties, or replace the o'
-        r'ne of its name."}'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"tag","type":"string","doc":"The tag, as JSON."}],"doc":"Add a tag to the properties, or replace the '
+        r'tag of the same name."}'
     )
     FINGERPRINT: ClassVar[int] = 0x8B9D624B33F5A8F1
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
-    # The tag as JSON.
+    # The tag, as JSON.
     tag: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -5849,29 +7824,29 @@ class Task(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.Task"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.Task","type":"record","fields":['
-        r'{"name":"token","type":"string","doc":"Proves that an answer is for this attempt."},'
+        r'{"name":"token","type":"string","doc":"Proves that a report is about this attempt."},'
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"instance_id","type":"long"},'
         r'{"name":"run_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
         r'{"name":"iteration","type":"int"},'
-        r'{"name":"type","type":"string","doc":"What kind of work: the type of the step."},'
+        r'{"name":"type","type":"string","doc":"The type of the step."},'
         r'{"name":"sub_type","type":["null","string"],"default":null},'
-        r'{"name":"params","type":"string","doc":"Evaluated, as JSON."},'
-        r'{"name":"idempotency_key","type":"string","doc":"The same for every attempt at the same work: for calls to ot'
-        r'hers that must happen once."},'
+        r'{"name":"params","type":"string","doc":"The evaluated parameters, as JSON."},'
+        r'{"name":"idempotency_key","type":"string","doc":"The same key for every attempt at the same work, for side ef'
+        r'fects in other systems that must happen once."},'
         r'{"name":"criticality","type":'
         r'{"name":"kapelle.Criticality","type":"enum","symbols":["CRITICAL","HIGH","MEDIUM","LOW","OTHER"],"default":"O'
-        r'THER","doc":"How important a workflow is: workers take tasks of a higher one first. OTHER is what a reader se'
-        r'es that does not know a later symbol."}},'
-        r'{"name":"lease_ms","type":"long","doc":"How long a worker may be silent."},'
+        r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
+        r'that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"lease_ms","type":"long","doc":"How long a worker may send no report before it loses the task."},'
         r'{"name":"deadline_at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"Work for a worker."}'
     )
     FINGERPRINT: ClassVar[int] = 0x94B76F6E3C1FB527
 
-    # Proves that an answer is for this attempt.
+    # Proves that a report is about this attempt.
     token: str
     workflow_id: str
     instance_id: int
@@ -5879,14 +7854,14 @@ class Task(Contract, frozen=True, gc=False):
     step_id: str
     attempt: int
     iteration: int
-    # What kind of work: the type of the step.
+    # The type of the step.
     type: str
-    # Evaluated, as JSON.
+    # The evaluated parameters, as JSON.
     params: str
-    # The same for every attempt at the same work: for calls to others that must happen once.
+    # The same key for every attempt at the same work, for side effects in other systems that must happen once.
     idempotency_key: str
     criticality: Criticality
-    # How long a worker may be silent.
+    # How long a worker may send no report before it loses the task.
     lease_ms: int
     deadline_at_ms: int
     at_ms: int
@@ -6005,25 +7980,26 @@ class TerminateInstance(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.TerminateInstance"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.TerminateInstance","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"instance_id","type":"long"},'
         r'{"name":"action","type":'
         r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
-        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"What people may do to an instance or a step. OTHER is wh'
-        r'at a reader sees that does not know a later symbol."}},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."}],"doc":"Stop or kill an instance, queued or runnin'
-        r'g."}'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
+        r'that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."}],"doc":"Stop or kill an instance, q'
+        r'ueued or running."}'
     )
     FINGERPRINT: ClassVar[int] = 0x550A3787D80C548A
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     instance_id: int
     action: Action
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -6073,34 +8049,35 @@ class TerminateInstances(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.TerminateInstances"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.TerminateInstances","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"action","type":'
         r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
-        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"What people may do to an instance or a step. OTHER is wh'
-        r'at a reader sees that does not know a later symbol."}},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."},'
-        r'{"name":"after_instance_id","type":"long","default":0,"doc":"How far it has come: a decision takes a batch an'
-        r'd asks itself for the next."},'
-        r'{"name":"upto_instance_id","type":["null","long"],"default":null,"doc":"The latest instance when it was asked'
-        r' for: later ones are left alone."},'
-        r'{"name":"count","type":"long","default":0,"doc":"How many the batches before have told to end."}],"doc":"Stop'
-        r' or kill every instance of a workflow."}'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
+        r'that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"after_instance_id","type":"long","default":0,"doc":"The last instance of the previous batch. A decis'
+        r'ion handles one batch and sends itself a command for the next."},'
+        r'{"name":"upto_instance_id","type":["null","long"],"default":null,"doc":"The latest instance at the time of th'
+        r'e request. Later instances are not affected."},'
+        r'{"name":"count","type":"long","default":0,"doc":"The number of instances that earlier batches have stopped or'
+        r' killed."}],"doc":"Stop or kill every instance of a workflow."}'
     )
     FINGERPRINT: ClassVar[int] = 0x4E3E0DD3293659E2
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     action: Action
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
-    # How far it has come: a decision takes a batch and asks itself for the next.
+    # The last instance of the previous batch. A decision handles one batch and sends itself a command for the next.
     after_instance_id: int = 0
-    # The latest instance when it was asked for: later ones are left alone.
+    # The latest instance at the time of the request. Later instances are not affected.
     upto_instance_id: int | None = None
-    # How many the batches before have told to end.
+    # The number of instances that earlier batches have stopped or killed.
     count: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -6160,25 +8137,26 @@ class TerminateRun(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.TerminateRun"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.TerminateRun","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"run_id","type":"long"},'
         r'{"name":"action","type":'
         r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
-        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"What people may do to an instance or a step. OTHER is wh'
-        r'at a reader sees that does not know a later symbol."}},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."}],"doc":"Stop or kill a running instance. Sent by `'
-        r'workflows`."}'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
+        r'that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."}],"doc":"Stop or kill a running inst'
+        r'ance. Sent by `workflows`."}'
     )
     FINGERPRINT: ClassVar[int] = 0x3B91941BC80EC21F
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     run_id: int
     action: Action
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -6223,21 +8201,22 @@ class TerminateRun(Contract, frozen=True, gc=False):
 
 
 class TerminationProgressed(Contract, frozen=True, gc=False):
-    """A part of the instances of a workflow has been told to end."""
+    """A batch of the instances of a workflow was stopped or killed."""
 
     FULL_NAME: ClassVar[str] = "kapelle.TerminationProgressed"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.TerminationProgressed","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"count","type":"long"},'
         r'{"name":"is_last","type":"boolean"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A part of the instances of a'
-        r' workflow has been told to end."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A batch of the instances of '
+        r'a workflow was stopped or killed."}'
     )
     FINGERPRINT: ClassVar[int] = 0xF29AF392FCB480A6
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
     workflow_id: str
     count: int
@@ -6281,35 +8260,36 @@ class TerminationProgressed(Contract, frozen=True, gc=False):
 
 
 class TerminationRequested(Contract, frozen=True, gc=False):
-    """An instance is to be stopped or killed: at once if it is queued, by `runs` if it is running."""
+    """The stop or kill of an instance was requested. A queued run ends at once; a running one is ended by `runs`."""
 
     FULL_NAME: ClassVar[str] = "kapelle.TerminationRequested"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.TerminationRequested","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"instance_id","type":"long"},'
         r'{"name":"run_id","type":"long"},'
         r'{"name":"action","type":'
         r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
-        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"What people may do to an instance or a step. OTHER is wh'
-        r'at a reader sees that does not know a later symbol."}},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"An instance is to be stopped'
-        r' or killed: at once if it is queued, by `runs` if it is running."}'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
+        r'that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The stop or kill of an insta'
+        r'nce was requested. A queued run ends at once; a running one is ended by `runs`."}'
     )
     FINGERPRINT: ClassVar[int] = 0xBE11A6F38DFE9233
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     workflow_id: str
     instance_id: int
     run_id: int
     action: Action
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
     at_ms: int
 
@@ -6369,14 +8349,14 @@ class TerminationRequested(Contract, frozen=True, gc=False):
 
 
 class TriggerFired(Contract, frozen=True, gc=False):
-    """The signals of a trigger are together: one start, for ever."""
+    """All signals of a trigger have arrived. This combination starts one instance, once."""
 
     FULL_NAME: ClassVar[str] = "kapelle.TriggerFired"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.TriggerFired","type":"record","fields":['
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"trigger_id","type":"string"},'
-        r'{"name":"request_id","type":"string","doc":"Of the start."},'
+        r'{"name":"request_id","type":"string","doc":"The request id of the start."},'
         r'{"name":"join_value","type":"string"},'
         r'{"name":"signals","type":{"type":"array","items":'
         r'{"name":"kapelle.JoinedSignal","type":"record","fields":['
@@ -6384,21 +8364,21 @@ class TriggerFired(Contract, frozen=True, gc=False):
         r'{"name":"signal_id","type":"string"},'
         r'{"name":"sequence","type":"long"},'
         r'{"name":"params","type":"string"}],"doc":"A signal that is part of a firing."}}},'
-        r'{"name":"last","type":"int","default":0,"doc":"Which of the signals came last, by its place among them: it se'
-        r't the trigger off."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The signals of a trigger are'
-        r' together: one start, for ever."}'
+        r'{"name":"last","type":"int","default":0,"doc":"The position of the signal that arrived last and fired the tri'
+        r'gger."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"All signals of a trigger hav'
+        r'e arrived. This combination starts one instance, once."}'
     )
     FINGERPRINT: ClassVar[int] = 0xBF730F6914F122B8
 
     workflow_id: str
     trigger_id: str
-    # Of the start.
+    # The request id of the start.
     request_id: str
     join_value: str
     signals: tuple[JoinedSignal, ...]
     at_ms: int
-    # Which of the signals came last, by its place among them: it set the trigger off.
+    # The position of the signal that arrived last and fired the trigger.
     last: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -6455,15 +8435,15 @@ class TriggerFired(Contract, frozen=True, gc=False):
 
 
 class TriggerRemoved(Contract, frozen=True, gc=False):
-    """A trigger is gone, with all that it had kept."""
+    """A trigger was removed, with all signals that it kept."""
 
     FULL_NAME: ClassVar[str] = "kapelle.TriggerRemoved"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.TriggerRemoved","type":"record","fields":['
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"trigger_id","type":"string"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A trigger is gone, with all '
-        r'that it had kept."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A trigger was removed, with '
+        r'all signals that it kept."}'
     )
     FINGERPRINT: ClassVar[int] = 0x9BA8A1988664CC43
 
@@ -6501,7 +8481,7 @@ class TriggerRemoved(Contract, frozen=True, gc=False):
 
 
 class TriggerSet(Contract, frozen=True, gc=False):
-    """A trigger is armed, or armed differently."""
+    """A trigger was armed, or its definition has changed."""
 
     FULL_NAME: ClassVar[str] = "kapelle.TriggerSet"
     SCHEMA: ClassVar[str] = (
@@ -6510,8 +8490,8 @@ class TriggerSet(Contract, frozen=True, gc=False):
         r'{"name":"trigger_id","type":"string"},'
         r'{"name":"version","type":"long"},'
         r'{"name":"definition","type":"string"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A trigger is armed, or armed'
-        r' differently."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A trigger was armed, or its '
+        r'definition has changed."}'
     )
     FINGERPRINT: ClassVar[int] = 0xBF448F4857CD3D93
 
@@ -6563,7 +8543,7 @@ class TriggerSet(Contract, frozen=True, gc=False):
 
 
 class TriggerSubscribed(Contract, frozen=True, gc=False):
-    """A trigger is offered signals of a name from now on."""
+    """Signals of a name are offered to a trigger from now on."""
 
     FULL_NAME: ClassVar[str] = "kapelle.TriggerSubscribed"
     SCHEMA: ClassVar[str] = (
@@ -6572,11 +8552,10 @@ class TriggerSubscribed(Contract, frozen=True, gc=False):
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"trigger_id","type":"string"},'
         r'{"name":"match","type":"string"},'
-        r'{"name":"access","type":{"type":"array","items":"string"},"doc":"The entries of the index by which it is foun'
-        r'd."},'
+        r'{"name":"access","type":{"type":"array","items":"string"},"doc":"The entries of the trigger in the index."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
-        r'{"name":"generation","type":"int","default":0,"doc":"Which arming of the trigger it is about: what an earlier'
-        r' one asked for is not its own."}],"doc":"A trigger is offered signals of a name from now on."}'
+        r'{"name":"generation","type":"int","default":0,"doc":"The arming of the trigger that the record belongs to. A '
+        r'later arming ignores it."}],"doc":"Signals of a name are offered to a trigger from now on."}'
     )
     FINGERPRINT: ClassVar[int] = 0x50713ABFE71D840F
 
@@ -6584,10 +8563,10 @@ class TriggerSubscribed(Contract, frozen=True, gc=False):
     workflow_id: str
     trigger_id: str
     match: str
-    # The entries of the index by which it is found.
+    # The entries of the trigger in the index.
     access: tuple[str, ...]
     at_ms: int
-    # Which arming of the trigger it is about: what an earlier one asked for is not its own.
+    # The arming of the trigger that the record belongs to. A later arming ignores it.
     generation: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -6644,7 +8623,7 @@ class TriggerSubscribed(Contract, frozen=True, gc=False):
 
 
 class TriggerUnsubscribed(Contract, frozen=True, gc=False):
-    """A trigger is offered no more signals of a name."""
+    """Signals of a name are no longer offered to a trigger."""
 
     FULL_NAME: ClassVar[str] = "kapelle.TriggerUnsubscribed"
     SCHEMA: ClassVar[str] = (
@@ -6652,8 +8631,8 @@ class TriggerUnsubscribed(Contract, frozen=True, gc=False):
         r'{"name":"name","type":"string"},'
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"trigger_id","type":"string"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A trigger is offered no more'
-        r' signals of a name."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"Signals of a name are no lon'
+        r'ger offered to a trigger."}'
     )
     FINGERPRINT: ClassVar[int] = 0xA3CF0BFF66B0C4D0
 
@@ -6699,7 +8678,7 @@ class TriggerUnsubscribed(Contract, frozen=True, gc=False):
 
 
 class TriggersArmed(Contract, frozen=True, gc=False):
-    """The signal triggers of the active version are armed, and those that it does not have are not."""
+    """The signal triggers of the active version were armed, and all others disarmed."""
 
     FULL_NAME: ClassVar[str] = "kapelle.TriggersArmed"
     SCHEMA: ClassVar[str] = (
@@ -6709,7 +8688,7 @@ class TriggersArmed(Contract, frozen=True, gc=False):
         r'{"name":"armed","type":{"type":"array","items":"string"}},'
         r'{"name":"disarmed","type":{"type":"array","items":"string"}},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The signal triggers of the a'
-        r'ctive version are armed, and those that it does not have are not."}'
+        r'ctive version were armed, and all others disarmed."}'
     )
     FINGERPRINT: ClassVar[int] = 0x93B8DE9C1E3A2DE6
 
@@ -6758,34 +8737,36 @@ class TriggersArmed(Contract, frozen=True, gc=False):
 
 
 class UnblockInstances(Contract, frozen=True, gc=False):
-    """Let a strictly sequential workflow go on past its failed instances."""
+    """Let a strictly sequential workflow continue past its failed instances."""
 
     FULL_NAME: ClassVar[str] = "kapelle.UnblockInstances"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.UnblockInstances","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
-        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Null for all of them."},'
-        r'{"name":"reason","type":"string","doc":"Why, for people."},'
-        r'{"name":"after_instance_id","type":"long","default":0,"doc":"How far it has come: a decision takes a batch an'
-        r'd asks itself for the next."},'
-        r'{"name":"upto_instance_id","type":["null","long"],"default":null,"doc":"The latest instance when it was asked'
-        r' for: later ones are left alone."}],"doc":"Let a strictly sequential workflow go on past its failed instances'
-        r'."}'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"The instance to unblock; null for all of t'
+        r'hem."},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"after_instance_id","type":"long","default":0,"doc":"The last instance of the previous batch. A decis'
+        r'ion handles one batch and sends itself a command for the next."},'
+        r'{"name":"upto_instance_id","type":["null","long"],"default":null,"doc":"The latest instance at the time of th'
+        r'e request. Later instances are not affected."}],"doc":"Let a strictly sequential workflow continue past its f'
+        r'ailed instances."}'
     )
     FINGERPRINT: ClassVar[int] = 0xDD9947878F0F3762
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
-    # Why, for people.
+    # The reason, as text for people.
     reason: str
-    # Null for all of them.
+    # The instance to unblock; null for all of them.
     instance_id: int | None = None
-    # How far it has come: a decision takes a batch and asks itself for the next.
+    # The last instance of the previous batch. A decision handles one batch and sends itself a command for the next.
     after_instance_id: int = 0
-    # The latest instance when it was asked for: later ones are left alone.
+    # The latest instance at the time of the request. Later instances are not affected.
     upto_instance_id: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -6884,15 +8865,16 @@ class UntagWorkflow(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.UntagWorkflow"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.UntagWorkflow","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"tag_name","type":"string"}],"doc":"Remove a tag from the properties."}'
     )
     FINGERPRINT: ClassVar[int] = 0x497A0ED4DBAB15B1
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     tag_name: str
 
@@ -6931,28 +8913,29 @@ class UntagWorkflow(Contract, frozen=True, gc=False):
 
 
 class VersionActivated(Contract, frozen=True, gc=False):
-    """A version is now the active one."""
+    """A version has become the active one."""
 
     FULL_NAME: ClassVar[str] = "kapelle.VersionActivated"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.VersionActivated","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"version","type":"long"},'
-        r'{"name":"previous_version","type":"long","doc":"0 if there was none."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A version is now the active '
-        r'one."}'
+        r'{"name":"previous_version","type":"long","doc":"The version that was active before; 0 if there was none."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A version has become the act'
+        r'ive one."}'
     )
     FINGERPRINT: ClassVar[int] = 0xA534D956C6AC947B
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     workflow_id: str
     version: int
-    # 0 if there was none.
+    # The version that was active before; 0 if there was none.
     previous_version: int
     at_ms: int
 
@@ -7008,24 +8991,25 @@ class VersionPushed(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.VersionPushed"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.VersionPushed","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"version","type":"long"},'
-        r'{"name":"definition","type":"string","doc":"The workflow as JSON, as it was pushed."},'
+        r'{"name":"definition","type":"string","doc":"The workflow as it was pushed, as JSON."},'
         r'{"name":"metadata","type":"string","doc":"git_info and other keys of the request, as JSON."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A workflow has a new version'
         r'."}'
     )
     FINGERPRINT: ClassVar[int] = 0x6220B9EDE8C6C003
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     workflow_id: str
     version: int
-    # The workflow as JSON, as it was pushed.
+    # The workflow as it was pushed, as JSON.
     definition: str
     # git_info and other keys of the request, as JSON.
     metadata: str
@@ -7087,7 +9071,7 @@ class VersionPushed(Contract, frozen=True, gc=False):
 
 
 class WorkflowChangeType(StrEnum):
-    """What has changed about a workflow. OTHER is what a reader sees that does not know a later symbol."""
+    """The kinds of changes of a workflow. A reader that does not know a newer symbol reads OTHER."""
 
     VERSION_PUSHED = "VERSION_PUSHED"
     VERSION_ACTIVATED = "VERSION_ACTIVATED"
@@ -7102,22 +9086,23 @@ _WORKFLOW_CHANGE_TYPE: Final = wire.Symbols(WorkflowChangeType)
 
 
 class WorkflowChange(Contract, frozen=True, gc=False):
-    """For others: a workflow has changed, and what it is now."""
+    """Public: a workflow has changed. The record holds the new state."""
 
     FULL_NAME: ClassVar[str] = "kapelle.WorkflowChange"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.WorkflowChange","type":"record","fields":['
         r'{"name":"workflow_id","type":"string"},'
-        r'{"name":"sequence","type":"long","doc":"The number of the record among those of the workflow, from 1 and with'
-        r'out gaps."},'
+        r'{"name":"sequence","type":"long","doc":"The sequence number of the record within the workflow: 1, 2, 3 and so'
+        r' on, without gaps."},'
         r'{"name":"change","type":'
         r'{"name":"kapelle.WorkflowChangeType","type":"enum","symbols":["VERSION_PUSHED","VERSION_ACTIVATED","DEACTIVAT'
-        r'ED","PROPERTIES_CHANGED","INSTANCE_UNBLOCKED","DELETED","OTHER"],"default":"OTHER","doc":"What has changed ab'
-        r'out a workflow. OTHER is what a reader sees that does not know a later symbol."}},'
-        r'{"name":"request_id","type":"string","doc":"Of whoever asked for the change."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
-        r'{"name":"latest_version","type":"long","doc":"0 if there is none."},'
-        r'{"name":"active_version","type":["null","long"],"default":null,"doc":"Null if none is active."},'
+        r'ED","PROPERTIES_CHANGED","INSTANCE_UNBLOCKED","DELETED","OTHER"],"default":"OTHER","doc":"The kinds of change'
+        r's of a workflow. A reader that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request that made the change."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"latest_version","type":"long","doc":"The latest version; 0 if there is none."},'
+        r'{"name":"active_version","type":["null","long"],"default":null,"doc":"The active version; null if none is act'
+        r'ive."},'
         r'{"name":"version","type":["null","long"],"default":null,"doc":"The version that was pushed, activated or deac'
         r'tivated."},'
         r'{"name":"definition","type":["null","string"],"default":null,"doc":"The pushed version, as JSON. Null in all '
@@ -7126,45 +9111,46 @@ class WorkflowChange(Contract, frozen=True, gc=False):
         r'{"name":"owner","type":"string"},'
         r'{"name":"run_strategy","type":'
         r'{"name":"kapelle.RunStrategyRule","type":"enum","symbols":["SEQUENTIAL","STRICT_SEQUENTIAL","FIRST_ONLY","LAS'
-        r'T_ONLY","PARALLEL","SERIAL_LATEST_ONLY","OTHER"],"default":"OTHER","doc":"What becomes of an instance while o'
-        r'thers run. OTHER is what a reader sees that does not know a later symbol."}},'
+        r'T_ONLY","PARALLEL","SERIAL_LATEST_ONLY","OTHER"],"default":"OTHER","doc":"The rule for an instance that start'
+        r's while others run. A reader that does not know a newer symbol reads OTHER."}},'
         r'{"name":"workflow_concurrency","type":"int","doc":"How many instances may run at a time."},'
-        r'{"name":"step_concurrency","type":["null","int"],"default":null,"doc":"How many steps may run at a time, if t'
-        r'hat was set."},'
+        r'{"name":"step_concurrency","type":["null","int"],"default":null,"doc":"How many steps may run at a time, if s'
+        r'et."},'
         r'{"name":"description","type":["null","string"],"default":null},'
-        r'{"name":"tags","type":{"type":"array","items":"string"},"doc":"Their names."},'
+        r'{"name":"tags","type":{"type":"array","items":"string"},"doc":"The names of the tags."},'
         r'{"name":"is_deleted","type":"boolean"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it happened."},'
-        r'{"name":"source_topic","type":"string","doc":"Where the event stands that this was made from."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The time of the change."},'
+        r'{"name":"source_topic","type":"string","doc":"The topic of the event that this record was made from."},'
         r'{"name":"source_partition","type":"int"},'
-        r'{"name":"source_offset","type":"long"}],"doc":"For others: a workflow has changed, and what it is now."}'
+        r'{"name":"source_offset","type":"long"}],"doc":"Public: a workflow has changed. The record holds the new state'
+        r'."}'
     )
     FINGERPRINT: ClassVar[int] = 0xCAFF4CD890319716
 
     workflow_id: str
-    # The number of the record among those of the workflow, from 1 and without gaps.
+    # The sequence number of the record within the workflow: 1, 2, 3 and so on, without gaps.
     sequence: int
     change: WorkflowChangeType
-    # Of whoever asked for the change.
+    # The id of the request that made the change.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
-    # 0 if there is none.
+    # The latest version; 0 if there is none.
     latest_version: int
     owner: str
     run_strategy: RunStrategyRule
     # How many instances may run at a time.
     workflow_concurrency: int
-    # Their names.
+    # The names of the tags.
     tags: tuple[str, ...]
     is_deleted: bool
-    # When it happened.
+    # The time of the change.
     at_ms: int
-    # Where the event stands that this was made from.
+    # The topic of the event that this record was made from.
     source_topic: str
     source_partition: int
     source_offset: int
-    # Null if none is active.
+    # The active version; null if none is active.
     active_version: int | None = None
     # The version that was pushed, activated or deactivated.
     version: int | None = None
@@ -7172,7 +9158,7 @@ class WorkflowChange(Contract, frozen=True, gc=False):
     definition: str | None = None
     # The instance that was unblocked.
     instance_id: int | None = None
-    # How many steps may run at a time, if that was set.
+    # How many steps may run at a time, if set.
     step_concurrency: int | None = None
     description: str | None = None
 
@@ -7315,22 +9301,24 @@ class WorkflowChange(Contract, frozen=True, gc=False):
 
 
 class WorkflowDeactivated(Contract, frozen=True, gc=False):
-    """No version is active now."""
+    """The active version was deactivated. No version is active now."""
 
     FULL_NAME: ClassVar[str] = "kapelle.WorkflowDeactivated"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.WorkflowDeactivated","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"workflow_id","type":"string"},'
         r'{"name":"previous_version","type":"long"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"No version is active now."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The active version was deact'
+        r'ivated. No version is active now."}'
     )
     FINGERPRINT: ClassVar[int] = 0x516E03385DCD2493
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     workflow_id: str
     previous_version: int
@@ -7378,22 +9366,23 @@ class WorkflowDeactivated(Contract, frozen=True, gc=False):
 
 
 class WorkflowDeleted(Contract, frozen=True, gc=False):
-    """The workflow is gone. Instances of a later workflow of this id go on counting."""
+    """A workflow was deleted. If a workflow with this id is pushed again, its instance numbers continue."""
 
     FULL_NAME: ClassVar[str] = "kapelle.WorkflowDeleted"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.WorkflowDeleted","type":"record","fields":['
-        r'{"name":"request_id","type":"string","doc":"Made by whoever asks. The same id twice is the same request."},'
-        r'{"name":"author","type":"string","doc":"Who asked."},'
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"workflow_id","type":"string"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The workflow is gone. Instan'
-        r'ces of a later workflow of this id go on counting."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A workflow was deleted. If a'
+        r' workflow with this id is pushed again, its instance numbers continue."}'
     )
     FINGERPRINT: ClassVar[int] = 0x51D85C75B997F8E7
 
-    # Made by whoever asks. The same id twice is the same request.
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
-    # Who asked.
+    # The user who made the request.
     author: str
     workflow_id: str
     at_ms: int
@@ -7444,6 +9433,11 @@ __all__ = [
     "AwaitSignal",
     "CancelTask",
     "ChangeProperties",
+    "ChildEnded",
+    "ChildKind",
+    "ChildStarted",
+    "ChildrenLaunched",
+    "ChildrenPlanned",
     "CommandRefused",
     "CommandSettled",
     "CommandStatus",
@@ -7455,6 +9449,7 @@ __all__ = [
     "DependenciesSet",
     "DependencyMatched",
     "DropKept",
+    "EndChild",
     "EndDisplaced",
     "EndQueuedRun",
     "FiringSkipped",
@@ -7476,20 +9471,28 @@ __all__ = [
     "MatchDependency",
     "OfferPastSignals",
     "OfferSignal",
+    "ParamsLayer",
+    "Parent",
     "PropertiesChanged",
+    "PublishInstance",
     "PushVersion",
     "QueueDisplaced",
     "QueueRun",
+    "RecordChildEnd",
+    "RecordChildStart",
     "RecordRunEnd",
     "Refusal",
     "RemoveTrigger",
     "Report",
     "ReportRefused",
     "ReportTask",
+    "RestartBelow",
+    "RestartChild",
     "RestartPolicy",
     "RestartRequested",
     "RestartRun",
     "RunEnded",
+    "RunEnding",
     "RunStarted",
     "RunStrategyRule",
     "SearchPastSignals",
@@ -7504,11 +9507,14 @@ __all__ = [
     "SignalVerdict",
     "Stage",
     "Start",
+    "StartChild",
     "StartDuplicated",
     "StartInstances",
     "StartRun",
+    "StartTriggered",
     "StepAwaits",
     "StepChanged",
+    "StepEnding",
     "StepLogged",
     "StepStatus",
     "StepStatusChange",

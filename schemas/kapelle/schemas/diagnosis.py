@@ -1,7 +1,7 @@
 """Why a value does not fit its schema. Only for values that failed to encode: encoding itself checks nothing twice."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -16,11 +16,11 @@ class Misfit(msgspec.Struct, frozen=True):
     found: str
 
 
-def _fits_utf8(value: Any) -> bool:
+def _fits_utf8(value: object) -> bool:
     return isinstance(value, str) and value.encode(errors="ignore").decode() == value
 
 
-_SCALARS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+_SCALARS: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "null": ("None", lambda v: v is None),
     "boolean": ("a bool", lambda v: isinstance(v, bool)),
     "int": ("an int of 32 bits", lambda v: isinstance(v, int) and -(2**31) <= v < 2**31),
@@ -31,16 +31,16 @@ _SCALARS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
 }
 
 
-def misfit(of: Type, value: Any, path: str = "") -> Misfit | None:
+def misfit(of: Type, value: object, path: str = "") -> Misfit | None:
     """The first place in a value that does not fit its type."""
     expected, fits = _shape(of)
     if not fits(value):
         return Misfit(path, expected, f"{type(value).__name__} {value!r:.60}")
     inner: Iterator[Misfit | None] = iter(())
     match of:
-        case Array(items=items):
+        case Array(items=items) if isinstance(value, tuple | list):
             inner = (misfit(items, item, f"{path}[{n}]") for n, item in enumerate(value))
-        case Map(values=values):
+        case Map(values=values) if isinstance(value, dict):
             inner = (misfit(values, item, f"{path}[{key!r}]") for key, item in value.items())
         case Record(fields=fields):
             dot = f"{path}." if path else ""
@@ -50,7 +50,7 @@ def misfit(of: Type, value: Any, path: str = "") -> Misfit | None:
     return next((found for found in inner if found is not None), None)
 
 
-def _shape(of: Type) -> tuple[str, Callable[[Any], bool]]:
+def _shape(of: Type) -> tuple[str, Callable[[object], bool]]:
     """What a value of a type looks like from outside, in words and as a test."""
     match of:
         case Primitive(name=name):

@@ -1,4 +1,4 @@
-"""What can be wrong with a schema, a value or some bytes, by who must act.
+"""Errors of schemas, values and bytes, by who must act.
 
     SchemaError
     ├── caller: who wrote the contract, or the value

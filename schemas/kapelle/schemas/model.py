@@ -12,7 +12,7 @@ types: two schemas with one fingerprint write the same bytes.
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -72,7 +72,7 @@ class Field(msgspec.Struct, frozen=True):
 
     name: str
     type: "Type"
-    default: Any = msgspec.UNSET
+    default: object = msgspec.UNSET
     aliases: tuple[str, ...] = ()
     doc: str = ""
 
@@ -150,7 +150,7 @@ def canonical_form(of: Type) -> str:
     return json.dumps(_plain(of, set(), canonical=True), separators=(",", ":"), ensure_ascii=False)
 
 
-def _plain(of: Type, seen: set[str], *, canonical: bool) -> Any:
+def _plain(of: Type, seen: set[str], *, canonical: bool) -> object:
     """The schema as JSON data; attributes come in the order that the canonical form asks for."""
     if isinstance(of, Named):
         if of.name in seen:
@@ -166,7 +166,7 @@ def _plain(of: Type, seen: set[str], *, canonical: bool) -> Any:
         case Union(branches=branches):
             return [_plain(branch, seen, canonical=canonical) for branch in branches]
         case Enum(name=name, symbols=symbols, default=default):
-            plain: dict[str, Any] = {"name": name, "type": "enum", "symbols": list(symbols)}
+            plain: dict[str, object] = {"name": name, "type": "enum", "symbols": list(symbols)}
             extra = {} if default is None else {"default": default}
         case Fixed(name=name, size_bytes=size):
             plain, extra = {"name": name, "type": "fixed", "size": size}, {}
@@ -177,14 +177,14 @@ def _plain(of: Type, seen: set[str], *, canonical: bool) -> Any:
     return plain if canonical else plain | extra | _notes(of.aliases, of.doc)
 
 
-def _plain_field(field: Field, seen: set[str], *, canonical: bool) -> dict[str, Any]:
+def _plain_field(field: Field, seen: set[str], *, canonical: bool) -> dict[str, object]:
     plain = {"name": field.name, "type": _plain(field.type, seen, canonical=canonical)}
     if canonical:
         return plain
     return plain | ({} if field.required else {"default": field.default}) | _notes(field.aliases, field.doc)
 
 
-def _notes(aliases: tuple[str, ...], doc: str) -> dict[str, Any]:
+def _notes(aliases: tuple[str, ...], doc: str) -> dict[str, object]:
     return ({"aliases": list(aliases)} if aliases else {}) | ({"doc": doc} if doc else {})
 
 

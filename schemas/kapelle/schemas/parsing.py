@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -49,7 +49,7 @@ def parse(schema_json: str, *, where: str = "schema") -> Type:
     return Parser(where).parse(load_json(schema_json, where))
 
 
-def load_json(text: str, where: str) -> Any:
+def load_json(text: str, where: str) -> object:
     """JSON, bounded in size and depth."""
     if len(text) > SCHEMA_BYTES_MAX:
         raise BadSchema(where, f"expected at most {SCHEMA_BYTES_MAX} characters, but found {len(text)}")
@@ -69,7 +69,7 @@ class Parser:
         self._names: dict[str, Named] = {}
         self._open: list[str] = []
 
-    def parse(self, plain: Any) -> Type:
+    def parse(self, plain: object) -> Type:
         found = self._type(plain, "", ())
         depth, count = _measure(found, {})
         if depth > DEPTH_MAX or count > TYPES_MAX:
@@ -81,7 +81,7 @@ class Parser:
     def _bad(self, path: tuple[str, ...], reason: str) -> BadSchema:
         return BadSchema(": ".join((self._where, ".".join(path))) if path else self._where, reason)
 
-    def _type(self, plain: Any, namespace: str, path: tuple[str, ...]) -> Type:
+    def _type(self, plain: object, namespace: str, path: tuple[str, ...]) -> Type:
         if len(path) > DEPTH_MAX:
             raise self._bad(path, f"expected at most {DEPTH_MAX} levels")
         match plain:
@@ -91,7 +91,7 @@ class Parser:
                 return self._union(plain, namespace, path)
             case {"type": dict() | list() as inner, **rest} if not rest:
                 return self._type(inner, namespace, path)
-            case {"type": str(kind)}:
+            case {"type": str(kind)} if isinstance(plain, dict):
                 return self._definition(kind, plain, namespace, path)
         raise self._bad(path, f"expected a type, but found {plain!r:.80}")
 
@@ -106,14 +106,14 @@ class Parser:
             raise self._bad(path, f"expected a defined type, but found {full_name!r}")
         return found
 
-    def _union(self, plain: list[Any], namespace: str, path: tuple[str, ...]) -> Union:
+    def _union(self, plain: list[object], namespace: str, path: tuple[str, ...]) -> Union:
         branches = tuple(self._type(branch, namespace, path) for branch in plain)
         kinds = [b.name if isinstance(b, Named | Primitive) else type(b).__name__ for b in branches]
         if not branches or len(set(kinds)) < len(kinds) or any(isinstance(b, Union) for b in branches):
             raise self._bad(path, f"expected a union of different types that are no unions, but found {kinds}")
         return Union(branches)
 
-    def _definition(self, kind: str, plain: dict[str, Any], namespace: str, path: tuple[str, ...]) -> Type:
+    def _definition(self, kind: str, plain: dict[str, object], namespace: str, path: tuple[str, ...]) -> Type:
         self._attributes(plain, kind if kind in _ATTRIBUTES else "primitive", path)
         match kind:
             case "array":
@@ -129,7 +129,7 @@ class Parser:
         logical = plain.get("logicalType")
         return Primitive(found.name, logical) if isinstance(found, Primitive) and isinstance(logical, str) else found
 
-    def _named(self, kind: str, plain: dict[str, Any], namespace: str, path: tuple[str, ...]) -> Named:
+    def _named(self, kind: str, plain: dict[str, object], namespace: str, path: tuple[str, ...]) -> Named:
         given = plain.get("namespace", namespace)
         if not isinstance(given, str):
             raise self._bad(path, f"expected a text as namespace, but found {given!r}")
@@ -154,7 +154,7 @@ class Parser:
         self._names[full_name] = found
         return found
 
-    def _enum(self, plain: dict[str, Any], full_name: str, aliases: tuple[str, ...], path: tuple[str, ...]) -> Enum:
+    def _enum(self, plain: dict[str, object], full_name: str, aliases: tuple[str, ...], path: tuple[str, ...]) -> Enum:
         symbols = self._texts(plain, "symbols", path)
         if not symbols or len(set(symbols)) < len(symbols) or not all(map(_NAME.fullmatch, symbols)):
             raise self._bad(path, f"expected different symbols of letters, digits and _, but found {list(symbols)}")
@@ -163,7 +163,7 @@ class Parser:
             raise self._bad(path, f"expected the default to be one of {list(symbols)}, but found {default!r}")
         return Enum(full_name, symbols, default, aliases, str(plain.get("doc", "")))
 
-    def _fields(self, plain: dict[str, Any], namespace: str, path: tuple[str, ...]) -> tuple[Field, ...]:
+    def _fields(self, plain: dict[str, object], namespace: str, path: tuple[str, ...]) -> tuple[Field, ...]:
         listed = plain.get("fields")
         if not isinstance(listed, list):
             raise self._bad(path, f"expected a list of fields, but found {listed!r:.80}")
@@ -173,7 +173,7 @@ class Parser:
             raise self._bad(path, f"expected fields of different names, but found {names}")
         return fields
 
-    def _field(self, plain: Any, namespace: str, path: tuple[str, ...]) -> Field:
+    def _field(self, plain: object, namespace: str, path: tuple[str, ...]) -> Field:
         if not isinstance(plain, dict):
             raise self._bad(path, f"expected a field, but found {plain!r:.80}")
         name = self._text(plain, "name", path)
@@ -187,24 +187,24 @@ class Parser:
             raise self._bad(path, f"expected a default of its type, but found {default!r:.80}")
         return Field(name, of, default, self._texts(plain, "aliases", path), str(plain.get("doc", "")))
 
-    def _attributes(self, plain: dict[str, Any], kind: str, path: tuple[str, ...]) -> None:
+    def _attributes(self, plain: dict[str, object], kind: str, path: tuple[str, ...]) -> None:
         extra = set(plain) - _ATTRIBUTES[kind]
         if self._strict and extra:
             raise self._bad(path, f"expected only {sorted(_ATTRIBUTES[kind])} in a {kind}, but found {sorted(extra)}")
 
-    def _text(self, plain: dict[str, Any], attribute: str, path: tuple[str, ...]) -> str:
+    def _text(self, plain: dict[str, object], attribute: str, path: tuple[str, ...]) -> str:
         found = plain.get(attribute)
         if not isinstance(found, str):
             raise self._bad(path, f"expected a text as {attribute}, but found {found!r:.80}")
         return found
 
-    def _texts(self, plain: dict[str, Any], attribute: str, path: tuple[str, ...]) -> tuple[str, ...]:
+    def _texts(self, plain: dict[str, object], attribute: str, path: tuple[str, ...]) -> tuple[str, ...]:
         found = plain.get(attribute, [])
         if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
             raise self._bad(path, f"expected a list of texts as {attribute}, but found {found!r:.80}")
         return tuple(found)
 
-    def _size(self, plain: dict[str, Any], path: tuple[str, ...]) -> int:
+    def _size(self, plain: dict[str, object], path: tuple[str, ...]) -> int:
         found = plain.get("size")
         if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= SCHEMA_BYTES_MAX:
             raise self._bad(path, f"expected a size in bytes, but found {found!r}")
@@ -238,19 +238,19 @@ def _measure(of: Type, known: dict[str, tuple[int, int]]) -> tuple[int, int]:
     return found
 
 
-def _is_int(plain: Any, bits: int) -> bool:
+def _is_int(plain: object, bits: int) -> bool:
     return isinstance(plain, int) and not isinstance(plain, bool) and -(2 ** (bits - 1)) <= plain < 2 ** (bits - 1)
 
 
-def _is_number(plain: Any) -> bool:
+def _is_number(plain: object) -> bool:
     return isinstance(plain, int | float) and not isinstance(plain, bool)
 
 
-def _is_latin(plain: Any) -> bool:
+def _is_latin(plain: object) -> bool:
     return isinstance(plain, str) and all(ord(c) < 256 for c in plain)
 
 
-_SCALARS: Final[Mapping[str, Callable[[Any], bool]]] = {
+_SCALARS: Final[Mapping[str, Callable[[object], bool]]] = {
     "null": lambda plain: plain is None,
     "boolean": lambda plain: isinstance(plain, bool),
     "int": lambda plain: _is_int(plain, 32),
@@ -262,13 +262,13 @@ _SCALARS: Final[Mapping[str, Callable[[Any], bool]]] = {
 }
 
 
-def fits_default(of: Type, plain: Any) -> bool:
+def fits_default(of: Type, plain: object) -> bool:
     """Whether a default is of its type. A default of a union is of its first branch."""
     match of:
         case Primitive(name=name):
             return _SCALARS[name](plain)
         case Fixed(size_bytes=size):
-            return _is_latin(plain) and len(plain) == size
+            return isinstance(plain, str) and _is_latin(plain) and len(plain) == size
         case Enum(symbols=symbols):
             return plain in symbols
         case Array(items=items):

@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
 import fastavro
@@ -35,7 +35,7 @@ from kapelle.schemas.released import read_released
 from kapelle.schemas.sources import read_sources
 
 # For each primitive type a bare value, and a full one made of its field's name, so that no two fields look alike.
-_SCALARS: Final[dict[str, tuple[Any, Callable[[str], Any]]]] = {
+_SCALARS: Final[dict[str, tuple[object, Callable[[str], object]]]] = {
     "boolean": (False, lambda _: True),
     "int": (-1, lambda name: crc32(name.encode()) >> 1),
     "long": (-1, lambda name: 1_700_000_000_000 + crc32(name.encode())),
@@ -66,7 +66,7 @@ def _write(of: Record, folder: Path, number: int) -> None:
     (folder / f"{number}.avsc").write_text(json.dumps(json.loads(to_json(of)), indent=2) + "\n")
 
 
-def single_object(of: Record, value: Any) -> bytes:
+def single_object(of: Record, value: object) -> bytes:
     """A value in single-object encoding, as fastavro writes it."""
     out = io.BytesIO()
     out.write(b"\xc3\x01" + fingerprint(of).to_bytes(8, "little"))
@@ -75,7 +75,7 @@ def single_object(of: Record, value: Any) -> bytes:
     return out.getvalue()
 
 
-def _sample(of: Type, name: str, *, full: bool) -> Any:
+def _sample(of: Type, name: str, *, full: bool) -> object:
     """A value of a type: with everything that it can have, or with as little as it can have."""
     inner = nullable(of)
     if inner:

@@ -1,4 +1,4 @@
-"""How data of one schema is read as another: Avro's resolution rules, as a plan.
+"""Reading data of one schema as another: Avro's resolution rules, as a plan.
 
 The plan is data, and it has two uses: `reading` turns it into a reader, and `compatibility` lists the refusals in it.
 So whatever the check calls compatible is what the codec can read.

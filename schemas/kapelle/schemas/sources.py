@@ -1,7 +1,6 @@
 """Reading a directory of `.avsc` files: one contract or shared type each, which may use the others by name."""
 
 from pathlib import Path
-from typing import Any
 
 from kapelle.schemas.errors import BadSchema
 from kapelle.schemas.model import Enum, Named, Record
@@ -18,7 +17,7 @@ class _Sources:
         files = sorted(directory.glob("*.avsc"))
         if not files:
             raise BadSchema(str(directory), "expected a directory of .avsc files, but found none")
-        self._files: dict[str, tuple[str, Any]] = {}
+        self._files: dict[str, tuple[str, object]] = {}
         for file in files:
             plain = load_json(file.read_text(), file.name)
             self._files[_full_name(plain, file)] = file.name, plain
@@ -46,7 +45,7 @@ class _Sources:
         return found
 
 
-def _full_name(plain: Any, file: Path) -> str:
+def _full_name(plain: object, file: Path) -> str:
     match plain:
         case {"name": str(name), "namespace": str(namespace)} if name == file.stem and namespace:
             return f"{namespace}.{name}"

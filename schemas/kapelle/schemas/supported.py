@@ -1,4 +1,4 @@
-"""What contracts may be made of. Avro allows more; whatever is refused is refused with its file and field."""
+"""The supported part of Avro. Other types are refused with their file and field."""
 
 import keyword
 from collections.abc import Sequence

@@ -43,6 +43,7 @@ def _varint(n: int) -> bytes:
 
 
 # Bytes come from tables, 14 bits at a time: a timestamp costs three look-ups instead of six turns of a loop.
+_SHORT_MAX: Final = 1 << 6  # numbers below this take one byte
 _SMALL_MAX: Final = 1 << 13
 _SMALL: Final = tuple(_varint(n << 1) for n in range(_SMALL_MAX))
 _LAST: Final = tuple(_varint(n) for n in range(1 << 14))
@@ -137,9 +138,12 @@ class Symbols(Generic[E]):
 
     def __init__(self, enum: type[E]) -> None:
         self._symbols = tuple(enum)
+        self._by_byte = {n << 1: symbol for n, symbol in enumerate(enum) if n < _SHORT_MAX}
         self.put: Write[E] = {symbol: long(n) for n, symbol in enumerate(enum)}.__getitem__
 
     def at(self, data: bytes, at: int) -> tuple[E, int]:
+        if (symbol := self._by_byte.get(data[at])) is not None:
+            return symbol, at + 1
         n, at = long_at(data, at)
         if not 0 <= n < len(self._symbols):
             raise Corrupt(f"a symbol below {len(self._symbols)}", str(n))

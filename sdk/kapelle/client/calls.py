@@ -1,37 +1,38 @@
-"""Every call of the HTTP API as data: what is asked, and the type of the answer. Sending it is for others."""
+"""Every call of the HTTP API as data: the request, and the type of its answer. Other modules send it."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from kapelle.client import results as r
-from kapelle.client.options import InstanceFilters
+from kapelle.client.options import InstanceFilters, StartOptions
 from kapelle.client.parameters import params_json
 from kapelle.client.workflows import Workflow
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 BASE: Final = "/api/v3"
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
-Params = Mapping[str, Any]
-Definition = Workflow | Mapping[str, Any] | str
-Asked = str | int | list[str]
+Params = Mapping[str, object]
+Definition = Workflow | Mapping[str, object] | str
+QueryValue = str | int | list[str]
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+class Call(msgspec.Struct, Generic[T_co], frozen=True, kw_only=True):
     """A request. Reads have no key; a write with the same key twice is the same write."""
 
     method: str
     path: str
-    answer: Any  # type[T]: a type of msgspec cannot be told so
-    query: Mapping[str, Asked] = {}
+    answer: type[T_co]
+    query: Mapping[str, QueryValue] = {}
     content: bytes | None = None
     content_type: str = JSON
     key: str | None = None
@@ -51,27 +52,27 @@ def _quoted(part: str) -> str:
     return part.replace(".", "%2E") if part in (".", "..") else quote(part, safe="")
 
 
-def _query(**given: Asked | None) -> dict[str, Asked]:
+def _query(**given: QueryValue | None) -> dict[str, QueryValue]:
     return {name: value for name, value in given.items() if value is not None and value != []}
 
 
-def read(answer: Any, *parts: str | int, **query: Asked | None) -> Call[Any]:
+def read(answer: type[T], *parts: str | int, **query: QueryValue | None) -> Call[T]:
     """Ask for what is at a path."""
     return Call(method="GET", path=_path(*parts), answer=answer, query=_query(**query))
 
 
-def write(method: str, answer: Any, *parts: str | int, body: Any = None, key: str | None = None) -> Call[Any]:
+def write(method: str, answer: type[T], *parts: str | int, body: object = None, key: str | None = None) -> Call[T]:
     """Change what is at a path, once for each key."""
     content = None if body is None else _encode(body)
     return Call(method=method, path=_path(*parts), answer=answer, content=content, key=key or request_id())
 
 
-def members(**said: Any) -> dict[str, Any]:
+def members(**given: object) -> dict[str, object]:
     """The members of a body that were given."""
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in given.items() if value is not None}
 
 
-def _params(given: Params | None) -> dict[str, Any] | None:
+def _params(given: Params | None) -> dict[str, object] | None:
     return params_json(given) if given else None
 
 
@@ -132,7 +133,7 @@ def delete(workflow_id: str, key: str | None) -> Call[r.Done]:
     return write("DELETE", r.Done, "workflows", workflow_id, key=key)
 
 
-def change_properties(workflow_id: str, changes: Mapping[str, Any], key: str | None) -> Call[r.Done]:
+def change_properties(workflow_id: str, changes: Mapping[str, object], key: str | None) -> Call[r.Done]:
     return write("POST", r.Done, "workflows", workflow_id, "properties", body=dict(changes), key=key)
 
 
@@ -149,7 +150,7 @@ def start(
     *,
     run_params: Params | None,
     step_run_params: Mapping[str, Params] | None,
-    more: Mapping[str, Any],
+    more: StartOptions,
 ) -> Call[r.Started]:
     key = more.get("request_id") or request_id()
     body = members(
@@ -167,7 +168,7 @@ def get_instance(
     workflow_id: str, instance_id: int, run_id: int | None, *, aggregated: bool = False
 ) -> Call[r.InstanceRecord]:
     run = () if run_id is None else ("runs", run_id)
-    more: dict[str, Asked] = {"aggregated": "true", "enriched": "true"} if aggregated else {}
+    more: dict[str, QueryValue] = {"aggregated": "true", "enriched": "true"} if aggregated else {}
     return read(r.InstanceRecord, *_instance(workflow_id, instance_id), *run, **more)
 
 
@@ -243,6 +244,15 @@ def get_step(
         return read(r.StepRecord, *at, "steps", step_id)
     path = ("runs", run_id or "latest", "steps", step_id, "attempts", attempt or "latest")
     return read(r.StepRecord, *at, *path)
+
+
+def list_children(
+    at: tuple[str, int, str], *, status: str | Iterable[str], limit: int | None, cursor: str | None
+) -> Call[r.Page[r.InstanceRecord]]:
+    workflow_id, instance_id, step_id = at
+    path = (*_instance(workflow_id, instance_id), "steps", step_id, "children")
+    wanted = [status] if isinstance(status, str) else list(status)
+    return read(r.Page[r.InstanceRecord], *path, status=wanted, limit=limit, cursor=cursor)
 
 
 def restart_step(

@@ -1,4 +1,4 @@
-"""Events through the client: the history of an instance, and all that happens from now on.
+"""Events through the client: the history of an instance, and new events as they happen.
 
 for event in client.events.tail(types=["RunEnded"], workflow_ids=["etl"]):
     print(event.workflow_instance_id, event.event["status"])
@@ -7,13 +7,13 @@ for event in client.events.tail(types=["RunEnded"], workflow_ids=["etl"]):
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Any, Final, Protocol, TypedDict, Unpack
+from typing import Final, Protocol, TypedDict, Unpack
 
 import httpx
 import msgspec
 
 from kapelle.client import exchange
-from kapelle.client.calls import BASE, Call
+from kapelle.client.calls import BASE, Call, QueryValue
 from kapelle.client.exchange import absence, refusal
 from kapelle.client.results import EventRecord
 
@@ -32,25 +32,35 @@ class TailOptions(TypedDict, total=False):
     quiet_ms: int  # end when nothing has come for so long
 
 
+class StreamArguments(TypedDict):
+    """The arguments of `httpx.Client.stream`."""
+
+    method: str
+    url: str
+    params: dict[str, QueryValue]
+    headers: dict[str, str]
+    timeout: httpx.Timeout
+
+
 class Tail:
     """One tail: its request, its position, and the parser of the answer."""
 
     def __init__(self, options: TailOptions) -> None:
-        asked: dict[str, Any] = {
+        query: dict[str, QueryValue | None] = {
             "type": list(options.get("types", ())),
             "workflow_id": list(options.get("workflow_ids", ())),
             "instance_id": options.get("instance_id"),
             "from": "earliest" if options.get("from_start") else None,
             "wait_ms": options.get("quiet_ms"),
         }
-        self._query = {name: value for name, value in asked.items() if value not in (None, [])}
+        self._query = {name: value for name, value in query.items() if value is not None and value != []}
         self._ends = "wait_ms" in self._query
         self._id = options.get("after")
         self._data: str | None = None
         self._failures = 0
 
-    def arguments(self) -> dict[str, Any]:
-        """What `httpx.Client.stream` takes."""
+    def arguments(self) -> StreamArguments:
+        """The arguments of `httpx.Client.stream`."""
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": self._id} if self._id else {})
         timeout = httpx.Timeout(SILENCE_S, connect=10.0)
         return {"method": "GET", "url": PATH, "params": self._query, "headers": headers, "timeout": timeout}
@@ -78,7 +88,7 @@ class Tail:
         self._data = None
         pauses_s = exchange.RETRY_S
         if self._failures >= len(pauses_s):
-            call: Call[Any] = Call(method="GET", path=PATH, answer=EventRecord)
+            call = Call(method="GET", path=PATH, answer=EventRecord)
             raise absence(error or httpx.RemoteProtocolError("the server ends every tail at once"), url, call)
         self._failures += 1
         return pauses_s[self._failures - 1]

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Iterator
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Final, TypedDict, TypeVar
 
 import httpx
 import msgspec
 
-from kapelle.client.calls import Call
+from kapelle.client.calls import Call, QueryValue
 from kapelle.client.errors import OF_STATUS, ApiError, BadAddress, Problem, ServerFailed, TimedOut, Unavailable
 
 T = TypeVar("T")
@@ -21,6 +21,23 @@ FRESH_S: Final = 60.0  # for so long reads wait for what was written
 URL_EXAMPLE: Final = "http://127.0.0.1:8080"
 
 
+class ClientSettings(TypedDict):
+    """The settings of a client of httpx."""
+
+    base_url: httpx.URL
+    headers: dict[str, str]
+
+
+class RequestArguments(TypedDict):
+    """The arguments of `httpx.Client.request`."""
+
+    method: str
+    url: str
+    params: dict[str, QueryValue]
+    content: bytes | None
+    headers: dict[str, str]
+
+
 class Address(msgspec.Struct, frozen=True):
     """The address of the server, and the caller."""
 
@@ -28,8 +45,8 @@ class Address(msgspec.Struct, frozen=True):
     token: str | None = None
     user: str | None = None
 
-    def settings(self) -> dict[str, Any]:
-        """What a client of httpx is made with."""
+    def settings(self) -> ClientSettings:
+        """The settings of a client of httpx for this address."""
         headers = {"Accept": "application/json"}
         if self.token is not None:
             if not (self.token.isascii() and self.token.isprintable() and self.token.strip()):
@@ -49,7 +66,7 @@ class Address(msgspec.Struct, frozen=True):
         return url
 
 
-class Seen:
+class LastWrite:
     """How far the server's view was when it showed our last write: what is read soon after must show it too.
 
     Another node may answer the read, and be behind. After a while all of them are that far, and nothing need be said.
@@ -59,21 +76,21 @@ class Seen:
         self._mark: str | None = None
         self._until_s = 0.0
 
-    def headers(self, call: Call[Any]) -> dict[str, str]:
+    def headers(self, call: Call[object]) -> dict[str, str]:
         """What a read says of it."""
         is_told = call.key is None and self._mark is not None and time.monotonic() < self._until_s
         return {WATERMARK: self._mark} if is_told and self._mark is not None else {}
 
-    def note(self, call: Call[Any], response: httpx.Response) -> None:
+    def note(self, call: Call[object], response: httpx.Response) -> None:
         """A write was answered."""
         if call.key is not None and response.is_success and WATERMARK in response.headers:
             self._mark = response.headers[WATERMARK]
             self._until_s = time.monotonic() + FRESH_S
 
 
-def arguments(call: Call[Any], seen: Seen) -> dict[str, Any]:
-    """What `httpx.Client.request` takes for a call."""
-    headers = seen.headers(call)
+def arguments(call: Call[object], last_write: LastWrite) -> RequestArguments:
+    """The arguments of `httpx.Client.request` for a call."""
+    headers = last_write.headers(call)
     if call.content is not None:
         headers["Content-Type"] = call.content_type
     if call.key is not None:
@@ -124,7 +141,7 @@ def refusal(response: httpx.Response) -> ApiError:
     return kind("\n  ".join([problem.detail, *problem.errors]), problem)
 
 
-def absence(error: httpx.HTTPError, url: str, call: Call[Any]) -> ApiError:
+def absence(error: httpx.HTTPError, url: str, call: Call[object]) -> ApiError:
     """The error that a missing response means."""
     problem = Problem(request_id=call.key)
     if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import TypedDict
 
 
 class StartOptions(TypedDict, total=False):
     """Options of a start. Starts with the same `request_id` are one start. `initiator` is its cause."""
 
     request_id: str
-    initiator: dict[str, Any]
-    runtime_tags: Sequence[Any]
-    artifacts: dict[str, Any]
+    initiator: dict[str, object]
+    runtime_tags: Sequence[object]
+    artifacts: dict[str, object]
     correlation_id: str
     persist_failed_run: bool
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -49,7 +49,7 @@ class Param(msgspec.Struct, frozen=True):
     """A parameter with its attributes. Exactly one of `value` and `expression` is given."""
 
     type: ParamType
-    value: Any = None
+    value: object = None
     expression: str | None = None
     mode: Mode | None = None
     validator: str | None = None
@@ -60,7 +60,7 @@ class Param(msgspec.Struct, frozen=True):
             raise BadWorkflow(f"Expected a value or an expression of type {self.type}, but found both or neither")
 
 
-Value = Param | Scalar | Sequence[Scalar] | Mapping[str, Any]
+Value = Param | Scalar | Sequence[Scalar] | Mapping[str, object]
 Params = Mapping[str, Value]
 
 
@@ -69,26 +69,32 @@ def expression(text: str, param_type: ParamType = "STRING", *, mode: Mode | None
     return Param(param_type, expression=text, mode=mode)
 
 
-def params_json(params: Params) -> dict[str, Any]:
+def params_json(params: Mapping[str, object]) -> dict[str, object]:
     """The definitions of parameters as JSON."""
     return {name: param_json(name, value) for name, value in params.items()}
 
 
-def param_json(name: str, value: Value) -> dict[str, Any]:
+def param_json(name: str, value: object) -> dict[str, object]:
     """The definition of one parameter. The type of a plain value is derived from the value."""
     param = value if isinstance(value, Param) else Param(_type_of(name, value), value)
-    made: dict[str, Any] = {"type": param.type}
+    made: dict[str, object] = {"type": param.type}
     if param.expression is not None:
         made["expression"] = param.expression
     elif param.type == "MAP":
-        made["value"] = params_json(param.value)
+        made["value"] = params_json(_members(name, param.value))
     else:
         made["value"] = _finite(name, list(param.value) if isinstance(param.value, tuple) else param.value)
     optional = {"mode": param.mode, "validator": param.validator, "tags": list(param.tags)}
     return {**made, **{key: given for key, given in optional.items() if given}}
 
 
-def _finite(name: str, value: Any) -> Any:
+def _members(name: str, value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping):
+        raise BadWorkflow(f"Expected a mapping for parameter {name!r}, but found {type(value).__name__}")
+    return value
+
+
+def _finite(name: str, value: object) -> object:
     """A value. Numbers that JSON cannot represent are refused: they would be written as null."""
     for one in value if isinstance(value, list) else [value]:
         if isinstance(one, float | Decimal) and not math.isfinite(one):

@@ -7,7 +7,7 @@ import msgspec
 T = TypeVar("T")
 
 TERMINAL: Final = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "TIMED_OUT"})
-Object = dict[str, Any]
+Object = dict[str, Any]  # the JSON of the API, for callers to read
 
 
 class PageInfo(msgspec.Struct, frozen=True):
@@ -32,7 +32,7 @@ class WorkflowEntry(msgspec.Struct, frozen=True):
     """A workflow in a list."""
 
     workflow_id: str
-    owner: Any = None
+    owner: object = None
     name: str | None = None
     active_version_id: int | None = None
     latest_version_id: int | None = None
@@ -60,8 +60,8 @@ class VersionMetadata(msgspec.Struct, frozen=True):
     workflow_id: str
     workflow_version_id: int
     create_time: int | None = None
-    version_author: Any = None
-    git_info: Any = None
+    version_author: object = None
+    git_info: object = None
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -119,7 +119,7 @@ class RunConfig(msgspec.Struct, frozen=True):
 
     policy: str = ""
     restart_config: Object | None = None
-    runtime_tags: list[Any] = []
+    runtime_tags: list[object] = []
 
 
 class StepView(msgspec.Struct, frozen=True):
@@ -160,6 +160,20 @@ class Matrix(msgspec.Struct, frozen=True):
     instances: list[MatrixRow]
 
 
+class Parent(msgspec.Struct, frozen=True):
+    """The step that an instance is a child of. `kind` is FOREACH, WHILE or SUBWORKFLOW, `root` the top of the tree."""
+
+    workflow_id: str
+    workflow_instance_id: int
+    workflow_run_id: int
+    step_id: str
+    number: int
+    kind: str
+    root: str
+    depth: int
+    sync: bool = True
+
+
 class InstanceRecord(msgspec.Struct, frozen=True):
     """A run of an instance, with what all its runs share."""
 
@@ -172,7 +186,7 @@ class InstanceRecord(msgspec.Struct, frozen=True):
     run_status: str | None = None
     reason: str | None = None
     correlation_id: str | None = None
-    author: Any = None
+    author: object = None
     initiator: Object = {}
     run_config: RunConfig = RunConfig()
     params: Object = {}
@@ -185,6 +199,7 @@ class InstanceRecord(msgspec.Struct, frozen=True):
     timeout_time: int | None = None
     aggregated_info: AggregatedInfo | None = None
     runtime_overview: Object | None = None
+    parent: Parent | None = None
 
     @property
     def is_terminal(self) -> bool:
@@ -193,7 +208,7 @@ class InstanceRecord(msgspec.Struct, frozen=True):
 
 
 class TimelineEntry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An entry of a timeline. `type` is STATUS, ACTION or LOG."""
+    """An entry of a timeline. `type` is STATUS, ACTION or LOG. `children` is how many a composite step has launched."""
 
     timestamp: int
     type: str
@@ -204,10 +219,11 @@ class TimelineEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     status: str | None = None
     statuses: list[str] | None = None
     action: str | None = None
-    author: Any = None
+    author: object = None
     worker: str | None = None
     message: str | None = None
     reason: str | None = None
+    children: int | None = None
 
 
 class Timeline(msgspec.Struct, frozen=True):
@@ -241,6 +257,7 @@ class StepRecord(msgspec.Struct, frozen=True):
     timeout_time: int | None = None
     lease_time: int | None = None
     due_time: int | None = None
+    artifacts: Object = {}
     timeline: list[TimelineEntry] = []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -30,7 +30,7 @@ class RunStrategy(msgspec.Struct, frozen=True):
             raise BadWorkflow(f"Expected a number of instances for PARALLEL only, but found it for {self.rule}")
         return RunStrategy(self.rule, workflow_concurrency)
 
-    def as_json(self) -> str | dict[str, Any]:
+    def as_json(self) -> str | dict[str, object]:
         """The rule alone if nothing else is said."""
         if self.workflow_concurrency is None:
             return self.rule
@@ -68,10 +68,10 @@ class Retry(msgspec.Struct, frozen=True):
     platform_delay: Delay | None = None
     timeout_delay: Delay | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The retry policy of a step."""
         limits = zip(KINDS, (self.errors, self.platform, self.timeouts), strict=True)
-        made: dict[str, Any] = {f"{kind}_retry_limit": limit for kind, limit in limits if limit is not None}
+        made: dict[str, object] = {f"{kind}_retry_limit": limit for kind, limit in limits if limit is not None}
         delays = zip(KINDS, (self.error_delay, self.platform_delay, self.timeout_delay), strict=True)
         given = {kind: delay for kind, delay in delays if delay is not None}
         if given:
@@ -79,9 +79,9 @@ class Retry(msgspec.Struct, frozen=True):
         return made
 
 
-def _backoff(delays: Mapping[str, Delay]) -> dict[str, Any]:
+def _backoff(delays: Mapping[str, Delay]) -> dict[str, object]:
     is_fixed = all(delay.is_fixed for delay in delays.values())
-    made: dict[str, Any] = {"type": "FIXED_BACKOFF" if is_fixed else "EXPONENTIAL_BACKOFF"}
+    made: dict[str, object] = {"type": "FIXED_BACKOFF" if is_fixed else "EXPONENTIAL_BACKOFF"}
     for kind, delay in delays.items():
         made[f"{kind}_retry_backoff_in_secs"] = delay.seconds
         if delay.exponent is not None:
@@ -109,9 +109,9 @@ class On(msgspec.Struct, frozen=True):
     join: tuple[str, ...] = ()
     latest: bool = False  # of those that wait only the newest counts
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The definition of the signal in a trigger."""
-        made: dict[str, Any] = {}
+        made: dict[str, object] = {}
         if self.match:
             made["match_params"] = {name: _match_json(match) for name, match in self.match.items()}
         if self.join:
@@ -121,7 +121,7 @@ class On(msgspec.Struct, frozen=True):
         return made
 
 
-def _match_json(match: str | int | Match) -> dict[str, Any]:
+def _match_json(match: str | int | Match) -> dict[str, object]:
     one = match if isinstance(match, Match) else Match("=", match)
     return {"value": one.value, "operator": one.operator}
 
@@ -133,16 +133,16 @@ class WaitFor(msgspec.Struct, frozen=True):
     match: Matches = {}
     latest: bool = False  # the newest that is there, rather than any
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The dependency as JSON."""
-        made: dict[str, Any] = {"name": self.signal}
+        made: dict[str, object] = {"name": self.signal}
         if self.match:
             made["match_params"] = {name: self._param(name, match) for name, match in self.match.items()}
         if self.latest:
             made["match"] = "latest"
         return made
 
-    def _param(self, name: str, match: str | int | Match) -> dict[str, Any]:
+    def _param(self, name: str, match: str | int | Match) -> dict[str, object]:
         one = match if isinstance(match, Match) else Match("=", match)
         return {"param": params_json({name: one.value})[name], "operator": one.operator}
 
@@ -153,6 +153,6 @@ class Announce(msgspec.Struct, frozen=True):
     signal: str
     params: Params = {}
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The output as JSON."""
         return {"name": self.signal, **({"params": params_json(self.params)} if self.params else {})}

@@ -1,7 +1,5 @@
 """The results of calls about signals and triggers. Times are milliseconds since 1970."""
 
-from typing import Any
-
 import msgspec
 
 from kapelle.client.results import Object
@@ -75,7 +73,7 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     workflow_instance_id: int | None = None
     step_id: str | None = None
     dependency: int | None = None
-    join_value: list[Any] | None = None
+    join_value: list[object] | None = None
     partners: dict[str, int] = {}
     waiting_for: list[str] = []
     request_id: str | None = None

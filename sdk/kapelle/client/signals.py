@@ -1,7 +1,7 @@
 """Signals and triggers through the client: each call as data, and the same methods for both kinds of clients."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from kapelle.client import signal_results as r
 from kapelle.client.calls import Call, Params, members, read, write
@@ -22,7 +22,7 @@ def _announce(
     *,
     signal_id: str | None,
     happened_at_ms: int | None,
-    payload: Mapping[str, Any] | None,
+    payload: Mapping[str, object] | None,
 ) -> Call[r.Announced]:
     body = members(
         name=name,
@@ -46,7 +46,7 @@ def _refused(name: str, signal_id: str | None, limit: int | None, cursor: str | 
     return read(Page[r.RefusedSignal], "signals", name, "refused", signal_id=signal_id, limit=limit, cursor=cursor)
 
 
-def _one(answer: Any, name: str, sequence: Sequence, *parts: str, **query: str | int) -> Call[Any]:
+def _one(answer: type[T], name: str, sequence: Sequence, *parts: str, **query: str | int) -> Call[T]:
     return read(answer, "signals", name, "instances", sequence, *parts, **query)
 
 
@@ -89,7 +89,7 @@ class Signals:
         *,
         signal_id: str | None = None,
         happened_at_ms: int | None = None,
-        payload: Mapping[str, Any] | None = None,
+        payload: Mapping[str, object] | None = None,
     ) -> r.Announced:
         """Announce a signal. Without an id, announcements with the same name and parameters are the same signal."""
         return self._client.send(
@@ -106,21 +106,18 @@ class Signals:
 
     def get(self, name: str, sequence: Sequence = "latest") -> r.SignalRecord:
         """One signal."""
-        found: r.SignalRecord = self._client.send(_one(r.SignalRecord, name, sequence))
-        return found
+        return self._client.send(_one(r.SignalRecord, name, sequence))
 
     def explain(self, name: str, sequence: Sequence = "latest") -> r.Explanation:
         """The verdict of each trigger and step, with the reason."""
-        found: r.Explanation = self._client.send(_one(r.Explanation, name, sequence, "explain"))
-        return found
+        return self._client.send(_one(r.Explanation, name, sequence, "explain"))
 
     def lineage(
         self, name: str, sequence: Sequence = "latest", *, direction: Direction = "both", depth: int = 20
     ) -> r.Lineage:
         """The causes and effects of a signal."""
         call = _one(r.Lineage, name, sequence, "lineage", direction=direction, depth=depth)
-        found: r.Lineage = self._client.send(call)
-        return found
+        return self._client.send(call)
 
     def instance_lineage(
         self, workflow_id: str, instance_id: int, *, direction: Direction = "both", depth: int = 20
@@ -163,7 +160,7 @@ class AsyncSignals:
         *,
         signal_id: str | None = None,
         happened_at_ms: int | None = None,
-        payload: Mapping[str, Any] | None = None,
+        payload: Mapping[str, object] | None = None,
     ) -> r.Announced:
         """Announce a signal. Without an id, announcements with the same name and parameters are the same signal."""
         return await self._client.send(
@@ -182,21 +179,18 @@ class AsyncSignals:
 
     async def get(self, name: str, sequence: Sequence = "latest") -> r.SignalRecord:
         """One signal."""
-        found: r.SignalRecord = await self._client.send(_one(r.SignalRecord, name, sequence))
-        return found
+        return await self._client.send(_one(r.SignalRecord, name, sequence))
 
     async def explain(self, name: str, sequence: Sequence = "latest") -> r.Explanation:
         """The verdict of each trigger and step, with the reason."""
-        found: r.Explanation = await self._client.send(_one(r.Explanation, name, sequence, "explain"))
-        return found
+        return await self._client.send(_one(r.Explanation, name, sequence, "explain"))
 
     async def lineage(
         self, name: str, sequence: Sequence = "latest", *, direction: Direction = "both", depth: int = 20
     ) -> r.Lineage:
         """The causes and effects of a signal."""
         call = _one(r.Lineage, name, sequence, "lineage", direction=direction, depth=depth)
-        found: r.Lineage = await self._client.send(call)
-        return found
+        return await self._client.send(call)
 
     async def instance_lineage(
         self, workflow_id: str, instance_id: int, *, direction: Direction = "both", depth: int = 20

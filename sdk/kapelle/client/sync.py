@@ -8,9 +8,9 @@ with Client("http://127.0.0.1:8080", user="ann") as kapelle:
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Self, TypeVar, Unpack
 
 import httpx
 
@@ -18,7 +18,7 @@ from kapelle.client import calls
 from kapelle.client import results as r
 from kapelle.client.calls import Call, Definition, Params
 from kapelle.client.events import Events
-from kapelle.client.exchange import TIMEOUT_S, Address, Seen, absence, answer, arguments, may_try_again, pauses
+from kapelle.client.exchange import TIMEOUT_S, Address, LastWrite, absence, answer, arguments, may_try_again, pauses
 from kapelle.client.options import InstanceFilters, StartOptions
 from kapelle.client.signals import Signals, Triggers
 from kapelle.client.watching import Watching
@@ -40,7 +40,7 @@ class Client:
     ) -> None:
         address = Address(url, token, user)
         self.http = httpx.Client(**address.settings(), timeout=timeout_s, transport=transport)
-        self._seen = Seen()
+        self._last_write = LastWrite()
         self.url = url.rstrip("/")
         self.workflows = Workflows(self)
         self.instances = Instances(self)
@@ -57,8 +57,8 @@ class Client:
         """Make a call. It is retried while the server is unreachable; its key makes sure that it counts once."""
         for pause_s in pauses():
             try:
-                response = self.http.request(**arguments(call, self._seen))
-                self._seen.note(call, response)
+                response = self.http.request(**arguments(call, self._last_write))
+                self._last_write.note(call, response)
                 return answer(call, response)
             except httpx.HTTPError as error:
                 if pause_s is None or not may_try_again(error):
@@ -126,7 +126,7 @@ class Workflows(Resource):
         """Delete a workflow that has no queued or running instances."""
         return self._client.send(calls.delete(workflow_id, request_id))
 
-    def properties(self, workflow_id: str, changes: Mapping[str, Any], *, request_id: str | None = None) -> r.Done:
+    def properties(self, workflow_id: str, changes: Mapping[str, object], *, request_id: str | None = None) -> r.Done:
         """Change properties. Properties that are not given stay as they are."""
         return self._client.send(calls.change_properties(workflow_id, changes, request_id))
 
@@ -258,6 +258,17 @@ class Steps(Resource):
     ) -> r.StepRecord:
         """An attempt of a step with its timeline, by default the latest."""
         return self._client.send(calls.get_step(workflow_id, instance_id, step_id, run_id=run_id, attempt=attempt))
+
+    def children(
+        self,
+        at: tuple[str, int, str],
+        *,
+        status: str | Iterable[str] = (),
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> r.Page[r.InstanceRecord]:
+        """The iterations, rounds or the subworkflow of a step (workflow, instance, step), by number."""
+        return self._client.send(calls.list_children(at, status=status, limit=limit, cursor=cursor))
 
     def restart(
         self,

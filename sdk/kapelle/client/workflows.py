@@ -8,18 +8,20 @@
     load.otherwise(alarm)
     etl.to_json()
 
-The JSON is what one would write by hand: only what was said is in it.
+The JSON is what one would write by hand. It has only the options that were given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypedDict, TypeVar, Unpack
+from typing import Final, TypedDict, TypeVar, Unpack
 
 import msgspec
 
 from kapelle.client.parameters import BadWorkflow, Param, Params, Value, params_json
 from kapelle.client.settings import Announce, Criticality, FailureMode, On, Retry, RunStrategy, WaitFor, Written
+
+Members = dict[str, object]  # of an object of JSON
 
 F = TypeVar("F", "Step", "Loop", "list[Step]")
 
@@ -38,6 +40,12 @@ class StepOptions(TypedDict, total=False):
     failure_mode: FailureMode
     waits_for: Iterable[WaitFor]
     announces: Iterable[Announce]
+
+
+class SubworkflowOptions(StepOptions, total=False):
+    """Options of a step that runs another workflow."""
+
+    explicit_params: bool  # whether the child gets the parameters of the step only; default false
 
 
 class TriggerOptions(TypedDict, total=False):
@@ -63,11 +71,11 @@ class WorkflowOptions(TypedDict, total=False):
 class Step:
     """A step of a workflow, or of a loop in it."""
 
-    def __init__(self, block: Block, kind: str, body: dict[str, Any]) -> None:
+    def __init__(self, block: Block, kind: str, step_id: str, body: Members) -> None:
         self.block = block
         self.kind = kind
-        self.id: str = body["id"]
-        self._said = body
+        self.id = step_id
+        self._body = body
         self._successors: dict[str, str] = {}
 
     def __rshift__(self, following: F) -> F:
@@ -98,10 +106,14 @@ class Step:
             raise BadWorkflow(f"Expected a condition of {self.id!r} before otherwise, but found none")
         return self.when(f"!({' || '.join(conditions)})", following)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Members:
         """The step with the key of its kind around it."""
         transition = {"transition": {"successors": self._successors}} if self._successors else {}
-        return {self.kind: {**self._said, **transition}}
+        return {self.kind: {"id": self.id, **self._body, **transition, **self._inner()}}
+
+    def _inner(self) -> Members:
+        """The members of a step that has steps of its own."""
+        return {}
 
 
 class Block:
@@ -121,7 +133,7 @@ class Block:
         **options: Unpack[StepOptions],
     ) -> Step:
         """Add a step. The type is built in, such as NoOp or Sleep, or served by your workers."""
-        own: dict[str, Any] = {"type": step_type}
+        own: Members = {"type": step_type}
         if retry is not None:
             own["retry_policy"] = retry.as_json()
         if not idempotent:
@@ -129,12 +141,19 @@ class Block:
         return self._add("step", step_id, own, options)
 
     def subworkflow(
-        self, step_id: str, workflow_id: str, *, version: str = "", sync: bool = True, **options: Unpack[StepOptions]
+        self,
+        step_id: str,
+        workflow_id: str | Param,
+        *,
+        version: str | int | Param = "",
+        sync: bool = True,
+        **options: Unpack[SubworkflowOptions],
     ) -> Step:
-        """A step that runs another workflow."""
-        given = {"subworkflow_id": workflow_id, **({"subworkflow_version": version} if version else {})}
-        options["params"] = {**given, **options.get("params", {})}
-        return self._add("subworkflow", step_id, {} if sync else {"sync": False}, options)
+        """A step that runs another workflow. Its id and version may be expressions. It hands its `params` down."""
+        given: dict[str, Value] = {"subworkflow_id": workflow_id}
+        if version != "":
+            given["subworkflow_version"] = str(version) if isinstance(version, int) else version
+        return self._add("subworkflow", step_id, {} if sync else {"sync": False}, _with_own(given, options))
 
     def foreach(
         self,
@@ -146,7 +165,7 @@ class Block:
         **options: Unpack[StepOptions],
     ) -> Loop:
         """A loop over all combinations of values: `over={"day": [1, 2], "region": ["eu", "us"]}`."""
-        own: dict[str, Any] = {"concurrency": concurrency} if concurrency is not None else {}
+        own: Members = {"concurrency": concurrency} if concurrency is not None else {}
         if strict_ordering:
             own["strict_ordering"] = True
         return self._loop("foreach", step_id, own, _looping(over, options))
@@ -155,21 +174,21 @@ class Block:
         """A loop while a condition holds. Its steps change the condition through the parameters named in `values`."""
         return self._loop("while", step_id, {"condition": condition}, _looping(values, options))
 
-    def _loop(self, kind: str, step_id: str, own: dict[str, Any], options: StepOptions) -> Loop:
-        loop = Loop(self, kind, self._body(step_id, own, options), self._ids)
+    def _loop(self, kind: str, step_id: str, own: Members, options: StepOptions) -> Loop:
+        loop = Loop(self, kind, step_id, self._checked(step_id, own, options), self._ids)
         self.steps.append(loop)
         return loop
 
-    def _add(self, kind: str, step_id: str, own: dict[str, Any], options: StepOptions) -> Step:
-        step = Step(self, kind, self._body(step_id, own, options))
+    def _add(self, kind: str, step_id: str, own: Members, options: StepOptions) -> Step:
+        step = Step(self, kind, step_id, self._checked(step_id, own, options))
         self.steps.append(step)
         return step
 
-    def _body(self, step_id: str, own: dict[str, Any], options: StepOptions) -> dict[str, Any]:
+    def _checked(self, step_id: str, own: Members, options: StepOptions) -> Members:
         if step_id in self._ids:
             raise BadWorkflow(f"Expected a new id, but {step_id!r} is the id of another step of this workflow")
         self._ids.add(step_id)
-        body: dict[str, Any] = {"id": step_id, **own, **_said(options)}
+        body: Members = {**own, **_given(options)}
         if "waits_for" in options:
             body["signal_dependencies"] = [signal.as_json() for signal in options["waits_for"]]
         if "announces" in options:
@@ -180,15 +199,12 @@ class Block:
 class Loop(Step, Block):
     """A step with inner steps, which are added with its own methods `step`, `foreach` and so on."""
 
-    def __init__(self, block: Block, kind: str, body: dict[str, Any], ids: set[str]) -> None:
-        Step.__init__(self, block, kind, body)
+    def __init__(self, block: Block, kind: str, step_id: str, body: Members, ids: set[str]) -> None:
+        Step.__init__(self, block, kind, step_id, body)
         Block.__init__(self, ids)
 
-    def as_json(self) -> dict[str, Any]:
-        """The loop with its steps."""
-        made = super().as_json()
-        made[self.kind]["steps"] = [step.as_json() for step in self.steps]
-        return made
+    def _inner(self) -> Members:
+        return {"steps": [step.as_json() for step in self.steps]}
 
 
 class Workflow(Block):
@@ -204,21 +220,19 @@ class Workflow(Block):
     ) -> None:
         super().__init__(set())
         self.id = workflow_id
-        self._properties: dict[str, Any] = {"owner": owner} if owner is not None else {}
+        self._properties: Members = {"owner": owner} if owner is not None else {}
         if run_strategy is not None:
             self._properties["run_strategy"] = run_strategy.as_json()
         if "step_concurrency" in options:
             self._properties["step_concurrency"] = options["step_concurrency"]
-        self._body_of_workflow = {"id": workflow_id, **_said(options)}
-        self._time_triggers: list[dict[str, Any]] = []
-        self._signal_triggers: list[dict[str, Any]] = []
+        self._body_of_workflow = {"id": workflow_id, **_given(options)}
+        self._time_triggers: list[Members] = []
+        self._signal_triggers: list[Members] = []
 
     def at(self, cron: str, *, timezone: str = "UTC", fuzzy_max_delay: Written | None = None) -> Workflow:
         """Add a time trigger: a cron expression, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`."""
         is_named = cron.startswith("@")
-        trigger: dict[str, Any] = (
-            {"type": "PREDEFINED", "expression": cron} if is_named else {"type": "CRON", "cron": cron}
-        )
+        trigger: Members = {"type": "PREDEFINED", "expression": cron} if is_named else {"type": "CRON", "cron": cron}
         if timezone != "UTC":
             trigger["timezone"] = timezone
         if fuzzy_max_delay is not None:
@@ -236,7 +250,7 @@ class Workflow(Block):
     ) -> Workflow:
         """Add a signal trigger. With several signals, one of each name must arrive and match by its join keys."""
         each = [On(signal) if isinstance(signal, str) else signal for signal in signals]
-        trigger: dict[str, Any] = {"definitions": {one.signal: one.as_json() for one in each}}
+        trigger: Members = {"definitions": {one.signal: one.as_json() for one in each}}
         if params:
             trigger["params"] = params_json(params)
         if condition is not None:
@@ -250,7 +264,7 @@ class Workflow(Block):
         self._signal_triggers.append(trigger)
         return self
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Members:
         """The push as an object of JSON."""
         workflow = dict(self._body_of_workflow)
         if self._time_triggers:
@@ -266,16 +280,23 @@ class Workflow(Block):
 
 
 def _looping(values: Params, options: StepOptions) -> StepOptions:
-    loop: dict[str, Value] = {"loop_params": Param("MAP", value=dict(values))}
-    return {**options, "params": {**loop, **options.get("params", {})}}
+    return _with_own({"loop_params": Param("MAP", value=dict(values))}, options)
 
 
-def _said(options: Mapping[str, Any]) -> dict[str, Any]:
+def _with_own(own: Mapping[str, Value], options: StepOptions) -> StepOptions:
+    """The options with the parameters that the kind of the step needs."""
+    params = options.get("params", {})
+    if twice := own.keys() & params.keys():
+        raise BadWorkflow(f"Expected {min(twice)!r} as an argument alone, but found it in params too")
+    return {**options, "params": {**own, **params}}
+
+
+def _given(options: StepOptions | WorkflowOptions) -> Members:
     """The options that are keys of the JSON too."""
     elsewhere = ("waits_for", "announces", "step_concurrency")
-    made = {key: value for key, value in options.items() if key not in elsewhere}
-    if "params" in made:
-        made["params"] = params_json(made["params"])
-    if "tags" in made:
-        made["tags"] = list(made["tags"])
+    made: Members = {key: value for key, value in options.items() if key not in elsewhere}
+    if "params" in options:
+        made["params"] = params_json(options["params"])
+    if "tags" in options:
+        made["tags"] = list(options["tags"])
     return made

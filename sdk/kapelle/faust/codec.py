@@ -1,7 +1,7 @@
 """The bytes of public records for Faust: contracts, by fingerprints or by the ids of a schema registry."""
 
 import os
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import httpx
 
@@ -56,7 +56,7 @@ def faust_codec(codec: PublicCodec) -> "CodecT":
         def _loads(self, s: bytes) -> Contract:
             return codec.decode(s)
 
-        def _dumps(self, s: Any) -> bytes:
+        def _dumps(self, s: Contract) -> bytes:
             return codec.encode(s)
 
     return KapelleCodec()

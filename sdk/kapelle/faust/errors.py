@@ -1,4 +1,4 @@
-"""What can be wrong with a Faust application that uses Kapelle, by who must act.
+"""The errors of a Faust application that uses Kapelle, by who must act.
 
 FaustError
 ├── caller

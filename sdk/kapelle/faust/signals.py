@@ -1,4 +1,4 @@
-"""Signals to announce, held to what the engine takes: what is refused here would have become a dead letter there."""
+"""Signals to announce, checked as the engine checks them: one that is refused here would become a dead letter there."""
 
 import json
 from collections.abc import Mapping

@@ -1,10 +1,10 @@
-"""Makes Faust read only what was committed, which it does by itself only in its mode `exactly_once`.
+"""Makes Faust read only committed records. Without this, Faust does so only in its mode `exactly_once`.
 
 Kapelle publishes within transactions. Some are aborted, when a process dies or loses its partitions; what they held was
 never said, and its numbers are given to other records. A reader of uncommitted records takes it for true.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from kapelle.faust.errors import FaustMissing, FaustUnfit
 
@@ -27,11 +27,11 @@ def committed_transport(app: "AppT") -> "TransportT":
         raise FaustUnfit("a broker address of aiokafka (kafka://…)", type(found).__module__)
 
     class CommittedThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc, unused-ignore] # see below
-        def _create_worker_consumer(self, transport: Any) -> Any:
+        def _create_worker_consumer(self, transport: object) -> object:
             return read_committed(super()._create_worker_consumer(transport))
 
     class CommittedConsumer(driver.Consumer):  # type: ignore[misc, unused-ignore] # without Faust its type is not known
-        def _new_consumer_thread(self) -> Any:
+        def _new_consumer_thread(self) -> object:
             return CommittedThread(self, loop=self.loop, beacon=self.beacon)
 
     class CommittedTransport(driver.Transport):  # type: ignore[misc, unused-ignore] # as above
@@ -41,7 +41,7 @@ def committed_transport(app: "AppT") -> "TransportT":
     return CommittedTransport(app.conf.broker_consumer, app)
 
 
-def read_committed(consumer: Any) -> Any:
+def read_committed(consumer: object) -> object:
     """A consumer of aiokafka that has not been started, and from now on passes over what was not committed."""
     if not hasattr(consumer, ISOLATION):
         raise FaustUnfit(f"a consumer with {ISOLATION}", f"{type(consumer).__module__} without it")

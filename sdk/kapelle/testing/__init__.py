@@ -1,10 +1,10 @@
-"""What users test with: the engine in memory on a virtual clock, assertions that explain themselves, crash points.
+"""The test kit for users: the engine in memory on a virtual clock, assertions that explain themselves, crash points.
 
 Names are imported when they are first used: pytest loads this package in every project that has Kapelle installed.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kapelle.testing.assertions import assert_event, assert_not_run, assert_run, assert_step, told
@@ -25,7 +25,7 @@ __all__ = [
 _ASSERTIONS: Final = frozenset({"assert_event", "assert_not_run", "assert_run", "assert_step", "told"})
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = "assertions" if name in _ASSERTIONS else "engine"

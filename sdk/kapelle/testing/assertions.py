@@ -10,11 +10,10 @@ AssertionError: Expected step 'load' of etl/1 to be SUCCEEDED, but it is FATALLY
   …
 """
 
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any, Final
+from typing import Final, NoReturn
 
-from kapelle.processors.runs.timeline import Entry, EntryType
+from kapelle.processors.runs.timeline import Entry
+from kapelle.schemas import Contract
 from kapelle.schemas.contracts import StepStatus
 from kapelle.testing.engine import RunHandle
 
@@ -49,39 +48,28 @@ def assert_not_run(run: RunHandle, step_id: str) -> None:
         _fail(run, f"Expected step {step_id!r} of {_name(run)} not to run, but it is {status}")
 
 
-def assert_event(run: RunHandle, kind: str, **fields: Any) -> Any:
+def assert_event(run: RunHandle, kind: str, **fields: object) -> Contract:
     """Assert that the history of the instance has an event of this kind with these fields. Returns the first."""
     of_kind = [event for event in run.events() if type(event).__name__ == kind]
     for event in of_kind:
         if all(getattr(event, name, None) == value for name, value in fields.items()):
             return event
-    wanted = ", ".join(f"{name}={value!r}" for name, value in fields.items())
+    expected = ", ".join(f"{name}={value!r}" for name, value in fields.items())
     found = f"{len(of_kind)} of them without these fields" if of_kind else "none"
-    return _fail(run, f"Expected an event {kind}({wanted}) of {_name(run)}, but found {found}")
+    return _fail(run, f"Expected an event {kind}({expected}) of {_name(run)}, but found {found}")
 
 
 def told(run: RunHandle) -> str:
     """The timeline of a run as text, its times counted from the start."""
-    entries = _settled(run.timeline())
+    entries = run.timeline()
     first_ms = entries[0].at_ms if entries else 0
     width = max((len(_where(one)) for one in entries), default=0)
-    lines = [f"  {_clock(one.at_ms - first_ms)}  {_where(one).ljust(width)}  {_what(one)}" for one in entries]
+    lines = [f"  {_clock(one.at_ms - first_ms)}  {_where(one).ljust(width)}  {one.body.text}" for one in entries]
     left_out = len(lines) - LINES_MAX
     return "\n".join([f"  … {left_out} more before", *lines[-LINES_MAX:]] if left_out > 0 else lines)
 
 
-def _settled(entries: Sequence[Entry]) -> list[Entry]:
-    """Without the states that a subject passed through at once."""
-    return [one for one, after in pairwise([*entries, None]) if one is not None and not _passes(one, after)]
-
-
-def _passes(one: Entry, after: Entry | None) -> bool:
-    if after is None or one.type is not EntryType.STATUS or (one.at_ms, one.subject) != (after.at_ms, after.subject):
-        return False
-    return after.type is EntryType.STATUS or after.status == one.status  # the latter says why, too
-
-
-def _fail(run: RunHandle, message: str) -> None:
+def _fail(run: RunHandle, message: str) -> NoReturn:
     __tracebackhide__ = True  # pytest then shows the line of the test, not ours
     raise AssertionError(f"{message}\n\n{told(run)}")
 
@@ -98,10 +86,6 @@ def _clock(ms: int) -> str:
 
 
 def _where(entry: Entry) -> str:
-    at = entry.subject
-    return "·" if at.step_id is None else f"{at.step_id} #{at.attempt}" if at.attempt > 1 else at.step_id
-
-
-def _what(entry: Entry) -> str:
-    said = entry.text if entry.status is None or entry.text == entry.status else f"{entry.status}: {entry.text}"
-    return f"{said} (by {entry.author})" if entry.author and entry.author not in said else said
+    if entry.step_id is None:
+        return "·"
+    return f"{entry.step_id} #{entry.attempt}" if entry.attempt is not None and entry.attempt > 1 else entry.step_id

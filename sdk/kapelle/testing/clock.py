@@ -1,4 +1,4 @@
-"""Time for tests: it stands still until it is told to go on.
+"""A clock for tests. It stands still until a test advances it.
 
 clock = VirtualClock()
 with EmbeddedRuntime(topology, MemoryStore(), clock=clock) as runtime:

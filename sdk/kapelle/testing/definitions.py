@@ -3,13 +3,13 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kapelle.client import Workflow
 from kapelle.processors.definitions import yaml_push
 
 YAML: Final = (".yaml", ".yml")
-Definition = Workflow | Mapping[str, Any] | Path | str
+Definition = Workflow | Mapping[str, object] | Path | str
 
 
 def definition_text(definition: Definition) -> str:

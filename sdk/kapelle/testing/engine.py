@@ -17,8 +17,12 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Any, Final
 
+import msgspec
+
 from kapelle.processors.intake.forms import NotASignal, checked
-from kapelle.processors.runs.tables import RunRow, StepRow
+from kapelle.processors.runs.composites.identity import inline_id, is_inline
+from kapelle.processors.runs.params import layer_of
+from kapelle.processors.runs.tables import ChildRow, RunRow, StepRow
 from kapelle.processors.runs.timeline import Entry, timeline
 from kapelle.processors.streams import Stream
 from kapelle.processors.wiring import (
@@ -30,9 +34,10 @@ from kapelle.processors.wiring import (
     TASKS,
     WORKFLOW_COMMANDS,
     WORKFLOW_EVENTS,
+    ids_of,
     run_key,
 )
-from kapelle.schemas import Codec
+from kapelle.schemas import Codec, Contract
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, Report, RestartPolicy, StepStatus
 from kapelle.testing.clock import VirtualClock, run_for
@@ -47,7 +52,7 @@ from kapelle.worker import Worker
 
 AUTHOR: Final = "tester"
 READ_MAX: Final = 1_000
-VERDICTS: Final[dict[type[Any], str]] = {
+VERDICTS: Final[dict[type[object], str]] = {
     c.SignalAccepted: "ACCEPTED",
     c.SignalDuplicated: "DUPLICATED",
     c.SignalTooLate: "TOO_LATE",
@@ -71,7 +76,7 @@ class Engine:
 
     # What goes in -----------------------------------------------------------------------------------------------------
 
-    def send(self, stream: Stream, key: str, command: Any) -> None:
+    def send(self, stream: Stream, key: str, command: Contract | bytes) -> None:
         """Send a command to the engine, and process everything that is possible without advancing the clock."""
         self.runtime.publish(stream, key, command)
         self.runtime.step_until_idle()
@@ -90,13 +95,12 @@ class Engine:
                 raise Refused(event)
         return workflow_id
 
-    def start(self, workflow_id: str, *, request_id: str | None = None, **more: Any) -> RunHandle:
+    def start(self, workflow_id: str, *, request_id: str | None = None, **more: object) -> RunHandle:
         """Start an instance. `more` are fields of `Start`; objects among them are written as JSON."""
         name = request_id or self.request_id()
-        fields: dict[str, Any] = {
-            key: value if isinstance(value, str | bool) else json.dumps(value) for key, value in more.items()
-        }
-        self.send(WORKFLOW_COMMANDS, workflow_id, c.StartInstances(AUTHOR, (c.Start(name, **fields),)))
+        fields = {key: value if isinstance(value, str | bool) else json.dumps(value) for key, value in more.items()}
+        start = msgspec.structs.replace(c.Start(name), **fields)
+        self.send(WORKFLOW_COMMANDS, workflow_id, c.StartInstances(AUTHOR, (start,)))
         for event in reversed(self.events(WORKFLOW_EVENTS)):
             if isinstance(event, c.InstanceCreated | c.StartDuplicated) and event.request_id == name:
                 return RunHandle(self, workflow_id, event.instance_id)
@@ -110,7 +114,7 @@ class Engine:
         params: Mapping[str, str | int] | None = None,
         *,
         signal_id: str = "",
-        payload: Mapping[str, Any] | None = None,
+        payload: Mapping[str, object] | None = None,
         happened_at_ms: int | None = None,
     ) -> str:
         """Announce a signal from outside. Returns its verdict: ACCEPTED, DUPLICATED or TOO_LATE."""
@@ -134,13 +138,13 @@ class Engine:
 
     # What comes out ---------------------------------------------------------------------------------------------------
 
-    def events(self, stream: Stream, key: str | None = None) -> list[Any]:
+    def events(self, stream: Stream, key: str | None = None) -> list[Contract]:
         """The records of a stream, of one key or of all."""
         partitions = self.topology.partitions(stream)
         wanted = range(partitions) if key is None else [partition_of(key, partitions)]
         return [value for number in wanted for found, value in self.history(stream, number) if key in (None, found)]
 
-    def history(self, stream: Stream, partition: int) -> Iterator[tuple[str, Any]]:
+    def history(self, stream: Stream, partition: int) -> Iterator[tuple[str, Contract]]:
         """Everything on one partition of a stream, with its keys."""
         at = 0
         while records := self.runtime.read(stream, partition, at, READ_MAX):
@@ -160,7 +164,7 @@ class Engine:
 
     def tasks(self, run: RunHandle | None = None) -> list[TaskHandle]:
         """All tasks so far, of one run or of all."""
-        found = [TaskHandle(self, task) for task in self.events(TASKS)]
+        found = [TaskHandle(self, task) for task in self.events(TASKS) if isinstance(task, c.Task)]
         return [one for one in found if run is None or one.key == run.key]
 
     def task(self, run: RunHandle, step_id: str) -> TaskHandle:
@@ -172,7 +176,7 @@ class Engine:
 
     def cancelled(self) -> list[c.CancelTask]:
         """The tasks that were cancelled."""
-        return self.events(CANCELLATIONS)
+        return [one for one in self.events(CANCELLATIONS) if isinstance(one, c.CancelTask)]
 
     def state(self, processor: str, key: str) -> Any:
         """The tables that a key is in."""
@@ -206,6 +210,8 @@ class RunHandle:
     @property
     def status(self) -> InstanceStatus:
         """The status of the instance."""
+        if is_inline(self.workflow_id):  # it has no queue: what runs knows of it is all there is
+            return self.row.status if self.row is not None else InstanceStatus.CREATED
         found = self.engine.state("workflows", self.workflow_id).instances.get((self.workflow_id, self.instance_id))
         status: InstanceStatus = found.status
         return status
@@ -220,13 +226,44 @@ class RunHandle:
         rows = self.engine.state("runs", self.key).steps.prefix((self.key,))
         return {step_id: row for (_, step_id), row in rows}
 
-    def params(self, step_id: str) -> dict[str, Any]:
-        """The parameters of a completed step."""
-        row = self.engine.state("runs", self.key).outputs.get((self.key, step_id))
-        found: dict[str, Any] = json.loads(row.text) if row else {}
-        return found
+    def params(self, step_id: str | None = None) -> dict[str, Any]:
+        """The parameters of a completed step, or those of the instance."""
+        if step_id is None:
+            texts = self._own_params()
+        else:
+            row = self.engine.state("runs", self.key).outputs.get((self.key, step_id))
+            texts = [row.text] if row else []
+        return {name: value for text in texts for name, value in json.loads(text).items()}
 
-    def events(self) -> list[Any]:
+    def _own_params(self) -> list[str]:
+        """As JSON: those that an iteration shares with others come first, its own last."""
+        state, run = self.engine.state("runs", self.key), self.row
+        if run is None:
+            return []
+        return [*(layer_of(state, digest).text for digest in run.layers), run.params]
+
+    def iterations(self, step_id: str) -> list[RunHandle]:
+        """The iterations of a foreach step, or the rounds of a while step, in order."""
+        return [self._child(step_id, number, row) for number, row in self._children(step_id)]
+
+    def child(self, step_id: str) -> RunHandle:
+        """The instance that a subworkflow step has started."""
+        for number, row in self._children(step_id):
+            if "/" in row.child:
+                return self._child(step_id, number, row)
+        raise AssertionError(f"Expected step {step_id!r} of {self.key} to have started a subworkflow, but it has not")
+
+    def _children(self, step_id: str) -> list[tuple[int, ChildRow]]:
+        rows = self.engine.state("runs", self.key).children.prefix((self.key, step_id))
+        return [(number, row) for (_, _, number), row in rows]
+
+    def _child(self, step_id: str, number: int, row: ChildRow) -> RunHandle:
+        if "/" in row.child:
+            return RunHandle(self.engine, *ids_of(row.child))
+        kind = self.engine.state("runs", self.key).fans.get((self.key, step_id)).kind
+        return RunHandle(self.engine, inline_id(kind, self.key, step_id), number)
+
+    def events(self) -> list[Contract]:
         """The history of the instance."""
         return self.engine.events(RUN_EVENTS, self.key)
 
@@ -243,7 +280,10 @@ class RunHandle:
         """STOP or KILL the instance."""
         request_id = self.engine.request_id()
         command = c.TerminateInstance(request_id, AUTHOR, self.instance_id, Action(action), reason)
-        self.engine.send(WORKFLOW_COMMANDS, self.workflow_id, command)
+        if is_inline(self.workflow_id):
+            self.engine.send(RUN_COMMANDS, self.key, command)
+        else:
+            self.engine.send(WORKFLOW_COMMANDS, self.workflow_id, command)
 
     def act(self, step_id: str, action: Action | str, reason: str = "") -> None:
         """STOP, KILL or SKIP a step, or BYPASS the signals that it waits for."""
@@ -255,8 +295,8 @@ class RunHandle:
         policy: RestartPolicy | str = RestartPolicy.RESTART_FROM_INCOMPLETE,
         *,
         step_id: str | None = None,
-        run_params: Mapping[str, Any] | None = None,
-        step_run_params: Mapping[str, Any] | None = None,
+        run_params: Mapping[str, object] | None = None,
+        step_run_params: Mapping[str, object] | None = None,
     ) -> None:
         """Restart the instance, or a step of it."""
         command = c.RestartRun(
@@ -289,7 +329,7 @@ class TaskHandle:
         report: Report,
         *,
         message: str = "",
-        outputs: Mapping[str, Any] | None = None,
+        outputs: Mapping[str, object] | None = None,
         worker: str = "worker-1",
         token: str | None = None,
     ) -> None:
@@ -306,7 +346,7 @@ class TaskHandle:
         """Send a heartbeat."""
         self.say(Report.HEARTBEAT, worker=worker)
 
-    def succeed(self, worker: str = "worker-1", **outputs: Any) -> None:
+    def succeed(self, worker: str = "worker-1", **outputs: object) -> None:
         """Report success with output parameters. Their types are derived from the values."""
         given = {name: {"type": TYPES[type(value)], "value": value} for name, value in outputs.items()}
         self.say(Report.SUCCEEDED, outputs=given or None, worker=worker)

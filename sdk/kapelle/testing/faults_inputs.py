@@ -5,7 +5,7 @@ was lost. A member that is told to stop for lost input stops with the error that
 then starts it again and tells it to go on.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,17 +26,17 @@ def delete_below(cluster: Cluster, place: Place, offset: int) -> None:
     cluster.firsts[place] = max(cluster.firsts.get(place, 0), min(offset, cluster.stable_end(place)))
 
 
-class Life(NamedTuple):
+class DeletedPartition(NamedTuple):
     """What a partition held before its topic was deleted, and from which offset on."""
 
     place: Place
     entries: list[Entry]
 
 
-def replace_topic(cluster: Cluster, topic: str) -> list[Life]:
+def replace_topic(cluster: Cluster, topic: str) -> list[DeletedPartition]:
     """Delete a topic and create it again, empty. Its committed offsets go with it, as on a broker."""
     cluster.lives[topic] = cluster.lives.get(topic, 0) + 1
-    gone = [Life(place, entries) for place, entries in cluster.partitions.items() if place.topic == topic]
+    gone = [DeletedPartition(place, entries) for place, entries in cluster.partitions.items() if place.topic == topic]
     for place, _ in gone:
         cluster.partitions[place] = []
         cluster.firsts.pop(place, None)
@@ -52,7 +52,7 @@ class VanishingSchedule(Schedule):
         super().__init__(topology, seed)
         self.turns = {**TURNS, "vanish": 3, "litter": 0} | ({"replace": 1} if replaces else {})
         self.stops: list[InputLost] = []
-        self.gone: list[Life] = []
+        self.gone: list[DeletedPartition] = []
         self._policy = policy
 
     def settings(self, process: Process) -> MemberSettings:
@@ -68,8 +68,9 @@ class VanishingSchedule(Schedule):
         """What was written down, in order."""
         codec = Codec(self.topology.catalog(), record_bytes_max=10_000_000)
         entries = self.cluster.committed_entries(Place(self.topology.dead_letters, 0))
-        found: list[Any] = [codec.decode(entry.value or b"") for _, entry in entries]
-        return [letter for letter in found if letter.error in Cause.__members__]
+        found = [codec.decode(entry.value or b"") for _, entry in entries]
+        letters = [letter for letter in found if isinstance(letter, DeadLetter)]
+        return [letter for letter in letters if letter.error in Cause.__members__]
 
     def _step_of(self, process: Process) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Records that nobody can read, on the inputs of a topology: a fault of schedules, and the law that goes with it.
+"""Records that no reader can decode, on the inputs of a topology: a fault of schedules, and its law.
 
 Each of them becomes one dead letter of each processor that reads its topic, whatever else befalls the members, and
 nothing else comes of it.

@@ -1,4 +1,4 @@
-"""Recorded histories, replayed by today's code: a test that fails when something is decided otherwise than it was.
+"""Recorded histories, replayed by the current code. A test fails when the current code decides differently.
 
     engine = Recording()                              # an Engine that remembers what it was told
     engine.push(Path("etl.yaml"))
@@ -23,12 +23,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kapelle.processors.streams import Stream
-from kapelle.schemas import SchemaError
+from kapelle.schemas import Contract, SchemaError
 from kapelle.testing.clock import VirtualClock, run_for
 from kapelle.testing.engine import Engine
 from kapelle.topology.build import Topology
@@ -44,7 +44,7 @@ from kapelle.topology.settings import Limits, MemberSettings
 PATIENT: Final = Limits(cycle_ms_max=3_600_000, cascade_ms_max=3_600_000)
 READ_MAX: Final = 1_000
 
-Decided = tuple[str, Any, str]  # key, event, id
+Decided = tuple[str, Contract, str]  # key, event, id
 
 
 class DecidedOtherwise(AssertionError):
@@ -82,7 +82,7 @@ class Recording(Engine):
         self.runtime.member.limits = _patient(self.runtime.member.limits)
         self._inputs: list[Input] = []
 
-    def send(self, stream: Stream, key: str, command: Any) -> None:
+    def send(self, stream: Stream, key: str, command: Contract | bytes) -> None:
         """Send a command to the engine, and record it."""
         sent = self.runtime.publish(stream, key, command)
         self.runtime.step_until_idle()
@@ -151,9 +151,10 @@ def _assert_decides(history: ExportedHistory) -> None:
 def _publish(runtime: EmbeddedRuntime, each: Input, decode: Decode) -> None:
     """Tell an input again: in today's schema if it is ours, and as it is if it is not."""
     record = each.record
-    value: Any = record.value or b""
+    raw = record.value or b""
+    value: Contract | bytes = raw
     with suppress(SchemaError):  # a record in somebody else's form, for a stream that takes those
-        value = decode(value)
+        value = decode(raw)
     runtime.publish(each.stream, (record.key or b"").decode(), value, headers=record.headers or ())
 
 

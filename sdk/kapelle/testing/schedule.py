@@ -1,4 +1,4 @@
-"""A seeded schedule: several members on one simulated cluster, and everything that can befall them.
+"""A seeded schedule: several members on one simulated cluster, and all faults that can happen to them.
 
 Each seed is one history. At every turn it chooses what happens next: a member does a step, records are published,
 a member dies (anywhere, or at a named moment of its cycle), is thrown out while it is in the middle of a cycle and
@@ -9,9 +9,8 @@ begun must come to its end. The same seed gives the same history.
 
 import random
 from collections.abc import Callable, Iterable
-from typing import Any
 
-from kapelle.schemas import Codec
+from kapelle.schemas import Codec, Contract
 from kapelle.testing.cluster import Cluster, Outcome
 from kapelle.testing.garbage import Garbage
 from kapelle.testing.jumping import Jumping
@@ -91,7 +90,7 @@ class Schedule:
 
     # Driving --------------------------------------------------------------------------------------------------------
 
-    def publish_later(self, messages: Iterable[tuple[str, str, Any]]) -> None:
+    def publish_later(self, messages: Iterable[tuple[str, str, Contract]]) -> None:
         """Messages as (stream, key, value), published bit by bit while the schedule runs, in order."""
         for name, key, value in messages:
             stream = self.topology.streams[name]

@@ -17,7 +17,7 @@ from kapelle.processors.streams import Stream
 from kapelle.processors.wiring import CANCELLATIONS, RUN_COMMANDS, RUN_EVENTS, TASKS, run_key
 from kapelle.schemas import Codec, Contract
 from kapelle.schemas.contracts import CancelTask, Report, ReportRefused, ReportTask, StepStatus, Task
-from kapelle.worker import Answer, Context, Word, Worker
+from kapelle.worker import Answer, Context, TaskReport, Worker
 from kapelle.worker.execution import run_here
 
 if TYPE_CHECKING:
@@ -87,23 +87,23 @@ class EngineTransport:
                 if len(taken) == room:
                     break
                 self._waiting.remove(task)
-                if self._is_wanted(task) and self.report([Word(task, Report.STARTED)])[0].accepted:
+                if self._is_wanted(task) and self.report([TaskReport(task, Report.STARTED)])[0].accepted:
                     taken.append(task)
             return taken
 
     def _is_wanted(self, task: Task) -> bool:
-        """Whether nobody has the task and nothing has become of it: words about others would stain the history."""
+        """Whether the task is still waiting. Reports on other tasks would add refusals to the history."""
         key = run_key(task.workflow_id, task.instance_id)
         row = self._engine.state("runs", key).steps.get((key, task.step_id))
         return row is not None and row.token == task.token and row.status is StepStatus.STARTING
 
-    def report(self, words: Sequence[Word]) -> list[Answer]:
+    def report(self, reports: Sequence[TaskReport]) -> list[Answer]:
         with self.turn:
-            return [self._say(word) for word in words]
+            return [self._say(task_report) for task_report in reports]
 
-    def _say(self, word: Word) -> Answer:
-        task = word.task
-        about = (word.report, word.message, word.outputs, word.signals, word.log)
+    def _say(self, task_report: TaskReport) -> Answer:
+        task = task_report.task
+        about = (task_report.report, task_report.message, task_report.outputs, task_report.signals, task_report.log)
         said = ReportTask(task.token, task.step_id, self._worker, *about)
         self._events.new()
         self._engine.send(RUN_COMMANDS, run_key(task.workflow_id, task.instance_id), said)
@@ -140,10 +140,10 @@ def run_worker(engine: Engine, worker: Worker, *, name: str = WORKER, tasks_max:
 def _run(transport: EngineTransport, worker: Worker, task: Task) -> None:
     def beat(context: Context) -> None:
         """A heartbeat is said at once; what was cancelled meanwhile is heard at once."""
-        answer = transport.report([Word(task, Report.HEARTBEAT, log=context.said())])[0]
+        answer = transport.report([TaskReport(task, Report.HEARTBEAT, log=context.said())])[0]
         if not answer.accepted:
             context.cancel(answer.reason)
 
-    word = run_here(worker.steps[task.type], task, Context(task, beat))
-    if word is not None:
-        transport.report([word])
+    task_report = run_here(worker.steps[task.type], task, Context(task, beat))
+    if task_report is not None:
+        transport.report([task_report])

@@ -20,7 +20,7 @@ from kapelle.worker.http_step import HttpStep
 from kapelle.worker.kafka import Dispatch, KafkaTransport
 from kapelle.worker.outputs import Output
 from kapelle.worker.runner import Runner, WorkerSettings
-from kapelle.worker.transport import Answer, Transport, Word
+from kapelle.worker.transport import Answer, TaskReport, Transport
 from kapelle.worker.worker import Worker
 
 __all__ = [
@@ -41,10 +41,10 @@ __all__ = [
     "Runner",
     "ShareGroupsMissing",
     "StepFailure",
+    "TaskReport",
     "Transport",
     "TransportRefused",
     "TransportUnavailable",
-    "Word",
     "Worker",
     "WorkerError",
     "WorkerSettings",

@@ -1,4 +1,4 @@
-"""What an HTTP answer holds: decoded no further than it may be long, and as text whatever it says that it is.
+"""The body of an HTTP answer: decoded up to a maximum length, and always as text.
 
 A few bytes can decode to gigabytes. So the decoder is handed the bytes that it may still give, and stops there; one
 layer is decoded, because each layer multiplies what the one below gives.

@@ -40,7 +40,7 @@ class Context:
         self.sub_type = task.sub_type
         self.idempotency_key = task.idempotency_key  # the same for every attempt at this work
         self.deadline_at_ms = task.deadline_at_ms
-        self.params: dict[str, Any] = {}
+        self.params: dict[str, Any] = {}  # the JSON of the task, for the author of the step
         self.cancelled = threading.Event()
         self.cancel_reason = ""
         self._beat = beat
@@ -76,7 +76,7 @@ class Context:
         _log.info("%s", text, extra={"fields": {"step": self.step_id, "workflow": self.workflow_id}})
 
     def announce(
-        self, name: str, params: Mapping[str, str | int] | None = None, payload: Mapping[str, Any] | None = None
+        self, name: str, params: Mapping[str, str | int] | None = None, payload: Mapping[str, object] | None = None
     ) -> None:
         """Announce a signal if this step succeeds. Signals with the same name and parameters are the same signal."""
         self.raise_if_cancelled()

@@ -1,4 +1,4 @@
-"""What can go wrong in a worker, by who must act.
+"""The errors of a worker, by who must act.
 
 Exception
 ├── StepFailure                raised by a step, and reported to the engine

@@ -9,10 +9,11 @@
 """
 
 import asyncio
+import inspect
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from kapelle.schemas.contracts import Report, Task
 from kapelle.worker.context import MESSAGE_CHARS_MAX, Context, written
@@ -27,7 +28,7 @@ from kapelle.worker.errors import (
 )
 from kapelle.worker.outputs import outputs_json
 from kapelle.worker.steps import Step
-from kapelle.worker.transport import Word
+from kapelle.worker.transport import TaskReport
 
 FRAMES_MAX: Final = 6
 
@@ -42,7 +43,7 @@ KINDS: Final[Mapping[type[BaseException], Report]] = {
 }
 
 
-def run(step: Step, task: Task, context: Context) -> Word | None:
+def run(step: Step, task: Task, context: Context) -> TaskReport | None:
     """Run a step that is a plain function. None: it was cancelled."""
     try:
         returned = step.function(**step.arguments(task.params, context))
@@ -51,35 +52,37 @@ def run(step: Step, task: Task, context: Context) -> Word | None:
         return _failed(task, context, error)
 
 
-async def run_async(step: Step, task: Task, context: Context) -> Word | None:
+async def run_async(step: Step, task: Task, context: Context) -> TaskReport | None:
     """Run a step that is an async function. None: it was cancelled."""
     try:
-        returned = await step.function(**step.arguments(task.params, context))
+        returned = step.function(**step.arguments(task.params, context))
+        if inspect.isawaitable(returned):
+            returned = await returned
         return _done(task, context, returned)
     except BaseException as error:  # noqa: BLE001 - as above
         return _failed(task, context, error)
 
 
-def run_here(step: Step, task: Task, context: Context) -> Word | None:
+def run_here(step: Step, task: Task, context: Context) -> TaskReport | None:
     """Run any step in this thread, with an event loop of its own if it needs one."""
     return asyncio.run(run_async(step, task, context)) if step.is_async else run(step, task, context)
 
 
-def _done(task: Task, context: Context, returned: Any) -> Word | None:
+def _done(task: Task, context: Context, returned: object) -> TaskReport | None:
     if context.cancelled.is_set():
         return None
     signals = context.announced()
     outputs = outputs_json(returned, beside_bytes=len((signals or "").encode()))
-    return Word(task, Report.SUCCEEDED, "", outputs, context.said(), signals)
+    return TaskReport(task, Report.SUCCEEDED, "", outputs, context.said(), signals)
 
 
-def _failed(task: Task, context: Context, error: BaseException) -> Word | None:
+def _failed(task: Task, context: Context, error: BaseException) -> TaskReport | None:
     if context.cancelled.is_set() or isinstance(error, Cancelled):
         return None
     for kind, report in KINDS.items():
         if isinstance(error, kind):
-            return Word(task, report, _bounded(str(error) or kind.__name__), log=context.said())
-    return Word(task, Report.USER_ERROR, _bounded(_told(error)), log=context.said())
+            return TaskReport(task, report, _bounded(str(error) or kind.__name__), log=context.said())
+    return TaskReport(task, Report.USER_ERROR, _bounded(_told(error)), log=context.said())
 
 
 def _told(error: BaseException) -> str:

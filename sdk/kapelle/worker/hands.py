@@ -8,7 +8,6 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any
 
 Work = Callable[[], None]
 
@@ -54,7 +53,7 @@ class Loop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    def start(self, work: Callable[[], Coroutine[Any, Any, None]], begun: Callable[[Work], None]) -> None:
+    def start(self, work: Callable[[], Coroutine[object, object, None]], begun: Callable[[Work], None]) -> None:
         """Run a coroutine. `begun` is told, in the loop, how it can be cancelled from any thread."""
         loop = self._running()
 

@@ -1,6 +1,6 @@
 """The tasks that a worker has in hand: which wait, which run, whose lease is due, and how much room is left.
 
-    waiting ─▶ running ─▶ (its word is in the outbox) ─▶ gone
+    waiting ─▶ running ─▶ (its report is in the outbox) ─▶ gone
         └─────────┴─────▶ given up: cancelled, or its lease was lost; its answer will be dropped
 
 One lock for all of it. Nothing here waits or speaks to anybody.
@@ -17,9 +17,9 @@ import msgspec
 
 from kapelle.schemas.contracts import Criticality, Report, Task
 from kapelle.worker.context import LOG_CHARS_MAX, Context
-from kapelle.worker.transport import Word
+from kapelle.worker.transport import TaskReport
 
-OUTBOX_MAX: Final = 1_000  # with more words unsaid than this, no task is taken
+OUTBOX_MAX: Final = 1_000  # with more unsent reports than this, no task is taken
 DONE_MAX: Final = 10_000
 BEATS_PER_LEASE: Final = 3
 BEAT_AGAIN_S: Final = 1.0  # a step that beats by itself is heard this often
@@ -52,7 +52,7 @@ class Held:
 
 
 class Holding:
-    """All tasks in hand, and the words about them that were not said yet."""
+    """All tasks in hand, and the reports about them that were not sent yet."""
 
     def __init__(self, concurrency: int, prefetch: int) -> None:
         self.changed = threading.Condition()
@@ -63,7 +63,7 @@ class Holding:
         self._waiting: list[tuple[int, int, Held]] = []
         self._numbers = count()
         self._running = 0
-        self._outbox: list[Word] = []
+        self._outbox: list[TaskReport] = []
         self._due_s = math.inf  # before this no heartbeat is due and no lease lost: nobody needs to look at all tasks
 
     def room(self) -> int:
@@ -105,12 +105,12 @@ class Holding:
                 return one
             return None
 
-    def finished(self, held: Held, word: Word | None) -> None:
-        """A task has run. Its word is to be said, unless it was given up."""
+    def finished(self, held: Held, task_report: TaskReport | None) -> None:
+        """A task has run. Its report is sent, unless the task was given up."""
         with self.changed:
             self._running -= 1
-            if self._held.pop(held.task.token, None) is not None and word is not None:
-                self._outbox.append(word)
+            if self._held.pop(held.task.token, None) is not None and task_report is not None:
+                self._outbox.append(task_report)
                 self._remember(held.task.token)
             self.changed.notify_all()
 
@@ -126,7 +126,7 @@ class Holding:
             if held is not None and not held.is_running:
                 self._waiting = [each for each in self._waiting if each[2] is not held]
                 heapq.heapify(self._waiting)
-            self._outbox = [word for word in self._outbox if word.task.token != token]
+            self._outbox = [task_report for task_report in self._outbox if task_report.task.token != token]
             self.changed.notify_all()
         if held is not None:
             held.give_up(reason)
@@ -138,7 +138,7 @@ class Holding:
             held = list(self._held.values())
             self._held.clear()
             self._waiting.clear()
-            self._outbox += [Word(one.task, Report.RETURNED, message, log=one.context.said()) for one in held]
+            self._outbox += [TaskReport(one.task, Report.RETURNED, message, log=one.context.said()) for one in held]
             self.changed.notify_all()
         for one in held:
             one.give_up(message)
@@ -153,36 +153,36 @@ class Holding:
                 self._due_s = min(self._due_s, held.beat_at_s)
                 self.changed.notify_all()
 
-    def said(self, words: Sequence[Word], now_s: float) -> None:
-        """The engine has heard these words."""
+    def said(self, reports: Sequence[TaskReport], now_s: float) -> None:
+        """The engine has received these reports."""
         with self.changed:
-            for word in words:
-                held = self._held.get(word.task.token)
+            for task_report in reports:
+                held = self._held.get(task_report.task.token)
                 if held is not None:
                     held.heard_at_s = now_s
 
-    def words(self, now_s: float, words_max: int) -> list[Word]:
+    def reports(self, now_s: float, reports_max: int) -> list[TaskReport]:
         """What is to be said now: results, then heartbeats that are due."""
         with self.changed:
-            words, self._outbox = self._outbox[:words_max], self._outbox[words_max:]
+            reports, self._outbox = self._outbox[:reports_max], self._outbox[reports_max:]
             if now_s < self._due_s:
-                return words
-            due = [one for one in self._held.values() if one.beat_at_s <= now_s][: words_max - len(words)]
+                return reports
+            due = [one for one in self._held.values() if one.beat_at_s <= now_s][: reports_max - len(reports)]
             for one in due:
                 one.beat_at_s = now_s + one.lease_s / BEATS_PER_LEASE
-                words.append(Word(one.task, Report.HEARTBEAT, log=one.context.said()))
+                reports.append(TaskReport(one.task, Report.HEARTBEAT, log=one.context.said()))
             self._due_s = min((one.beat_at_s for one in self._held.values()), default=math.inf)
-            return words
+            return reports
 
-    def keep(self, words: Sequence[Word]) -> None:
+    def keep(self, reports: Sequence[TaskReport]) -> None:
         """Results that could not be said are said later. A heartbeat that could not be is soon another one's turn."""
         with self.changed:
-            self._outbox[:0] = [word for word in words if word.report is not Report.HEARTBEAT]
-            for word in words:
-                if word.report is Report.HEARTBEAT:
-                    self._keep_beat(word)
+            self._outbox[:0] = [task_report for task_report in reports if task_report.report is not Report.HEARTBEAT]
+            for task_report in reports:
+                if task_report.report is Report.HEARTBEAT:
+                    self._keep_beat(task_report)
 
-    def _keep_beat(self, beat: Word) -> None:
+    def _keep_beat(self, beat: TaskReport) -> None:
         """What its step wrote goes with the next heartbeat, or with the result if that is there by now."""
         token = beat.task.token
         held = self._held.get(token)
@@ -194,10 +194,10 @@ class Holding:
         if held is not None:
             held.context.unsaid(beat.log)
             return
-        for at, word in enumerate(self._outbox):
-            if word.task.token == token:
-                log = f"{beat.log}\n{word.log}".rstrip("\n")[-LOG_CHARS_MAX:]
-                self._outbox[at] = msgspec.structs.replace(word, log=log)
+        for at, task_report in enumerate(self._outbox):
+            if task_report.task.token == token:
+                log = f"{beat.log}\n{task_report.log}".rstrip("\n")[-LOG_CHARS_MAX:]
+                self._outbox[at] = msgspec.structs.replace(task_report, log=log)
 
     def lost(self, now_s: float) -> list[Held]:
         """The tasks of which the engine has not heard for as long as their lease. A heartbeat was due before that."""

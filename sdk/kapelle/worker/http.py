@@ -1,29 +1,29 @@
 """Tasks over the HTTP API: for workers that do not reach the broker.
 
 POST /api/v3/tasks/poll       tasks, each leased to this worker already; tokens that were cancelled
-POST /api/v3/tasks/reports    words, and what became of each
+POST /api/v3/tasks/reports    reports, and the result of each
 """
 
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import httpx
 import msgspec
 
 from kapelle.schemas.contracts import Criticality, Report, Task
 from kapelle.worker.errors import TransportRefused, TransportUnavailable
-from kapelle.worker.transport import Answer, Word
+from kapelle.worker.transport import Answer, TaskReport
 from kapelle.worker.urls import shown
 
 ASK_EVERY_S: Final = 1.0  # how often a worker that neither takes nor reports asks for cancellations
 CALL_S: Final = 10.0
 TASKS_MAX: Final = 100
-BODY_BYTES: Final = 900_000  # of one request: a server takes a million, and one word has less than this
+BODY_BYTES: Final = 900_000  # of one request: a server takes a million, and one report has less than this
 DETAIL_CHARS_MAX: Final = 500
 NOT_LET_IN: Final = frozenset({401, 403})
-AGAIN: Final = frozenset({408, 425, 429})  # and every 5xx: the server, not the call, is the matter
+RETRIED: Final = frozenset({408, 425, 429})  # and every 5xx: the server, not the call, is the matter
 
 T = TypeVar("T")
 
@@ -48,9 +48,8 @@ class GivenTask(msgspec.Struct, frozen=True):
     at_ms: int = 0
 
     def task(self) -> Task:
-        fields: dict[str, Any] = msgspec.structs.asdict(self)
         known = Criticality.__members__.get(self.criticality, Criticality.OTHER)
-        return Task(**fields | {"params": bytes(self.params).decode(), "criticality": known})
+        return Task(**msgspec.structs.asdict(self) | {"params": bytes(self.params).decode(), "criticality": known})
 
 
 class Polled(msgspec.Struct, frozen=True):
@@ -61,7 +60,7 @@ class Polled(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What became of one word."""
+    """The result of one report."""
 
     token: str
     accepted: bool | None = None
@@ -75,8 +74,8 @@ class Reported(msgspec.Struct, frozen=True):
     cancelled: list[str] = []
 
 
-class Spoken(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A word as the API takes it."""
+class ReportBody(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A report as the API takes it."""
 
     token: str
     workflow_id: str
@@ -89,7 +88,7 @@ class Spoken(msgspec.Struct, frozen=True, omit_defaults=True):
     signals: msgspec.Raw | None = None
 
 
-class Told(msgspec.Struct, frozen=True):
+class ProblemBody(msgspec.Struct, frozen=True):
     """Why a call was not taken."""
 
     detail: str
@@ -129,8 +128,8 @@ class HttpTransport:
         self._cancelled.extend(polled.cancelled)
         return [given.task() for given in polled.tasks]
 
-    def report(self, words: Sequence[Word]) -> list[Answer]:
-        results = [result for batch in _batches(words) for result in self._report(batch).results]
+    def report(self, reports: Sequence[TaskReport]) -> list[Answer]:
+        results = [result for batch in _batches(reports) for result in self._report(batch).results]
         return [Answer(result.token, result.accepted, result.reason or "") for result in results]
 
     def cancellations(self) -> list[tuple[str, str]]:
@@ -177,7 +176,7 @@ def _refusal(response: httpx.Response) -> TransportRefused | TransportUnavailabl
     text = f"Expected {_shown(response)} to accept the call, but it answered {status}: {_detail(response)}"
     if status in NOT_LET_IN:
         text += " (a worker needs a token of the role operator)"
-    is_passing = response.is_server_error or status in AGAIN
+    is_passing = response.is_server_error or status in RETRIED
     return TransportUnavailable(text) if is_passing else TransportRefused(text)
 
 
@@ -188,17 +187,17 @@ def _shown(response: httpx.Response) -> str:
 def _detail(response: httpx.Response) -> str:
     """What the server says is wrong, without the form that it says it in."""
     try:
-        found = msgspec.json.decode(response.content, type=Told)
+        found = msgspec.json.decode(response.content, type=ProblemBody)
         said = "; ".join([found.detail, *found.errors])
     except msgspec.DecodeError:
         said = response.text
     return said[:DETAIL_CHARS_MAX]
 
 
-def _batches(words: Sequence[Word]) -> Iterator[list[msgspec.Raw]]:
-    """The words as the API takes them, no more at a time than one request can hold."""
+def _batches(reports: Sequence[TaskReport]) -> Iterator[list[msgspec.Raw]]:
+    """The reports as the API takes them, no more at a time than one request can hold."""
     batch, size = list[msgspec.Raw](), 0
-    for text in (msgspec.json.encode(_spoken(word)) for word in words):
+    for text in (msgspec.json.encode(_report_body(task_report)) for task_report in reports):
         if batch and size + len(text) > BODY_BYTES:
             yield batch
             batch, size = [], 0
@@ -208,18 +207,18 @@ def _batches(words: Sequence[Word]) -> Iterator[list[msgspec.Raw]]:
         yield batch
 
 
-def _spoken(word: Word) -> Spoken:
-    task = word.task
-    return Spoken(
+def _report_body(task_report: TaskReport) -> ReportBody:
+    task = task_report.task
+    return ReportBody(
         token=task.token,
         workflow_id=task.workflow_id,
         instance_id=task.instance_id,
         step_id=task.step_id,
-        report=word.report,
-        message=word.message,
-        outputs=_raw(word.outputs),
-        log=word.log,
-        signals=_raw(word.signals),
+        report=task_report.report,
+        message=task_report.message,
+        outputs=_raw(task_report.outputs),
+        log=task_report.log,
+        signals=_raw(task_report.signals),
     )
 
 

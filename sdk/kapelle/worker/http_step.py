@@ -14,7 +14,7 @@ leave the host. Log lines and messages show URLs without credentials and queries
 import asyncio
 import base64
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
 import httpx
@@ -35,7 +35,7 @@ METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OP
 OWNED_HEADERS: Final = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 
 # Tells the state from the expression and what it may refer to: DONE, FATAL_ERROR, USER_ERROR or PLATFORM_ERROR.
-Evaluator = Callable[[str, Mapping[str, Any]], object]
+Evaluator = Callable[[str, Mapping[str, object]], object]
 Resolver = Callable[[str, int], Collection[str]]
 
 
@@ -66,7 +66,7 @@ class HttpStep:
         self._transport = transport
         self._resolve = resolve or addresses_of
 
-    async def __call__(self, http: HttpRequest, context: Context, state_expr: str = "") -> dict[str, Any]:
+    async def __call__(self, http: HttpRequest, context: Context, state_expr: str = "") -> dict[str, object]:
         method = http.method.upper()
         if method not in METHODS:
             raise NonRetryable(f"Expected a method among {', '.join(sorted(METHODS))}, but found {http.method!r}")

@@ -4,12 +4,12 @@
     <prefix>.tasks.cancellations ───▶ everybody reads all of it
     <prefix>.runs.commands ◀──────── ReportTask, keyed by workflow and instance
 
-1. A task is taken by saying STARTED, and begun without waiting: a later word about it cannot overtake that one. The
+1. A task is taken by saying STARTED, and begun without waiting: a later report about it cannot overtake that one. The
    offset is committed when it is acknowledged. A crash before brings the task to another member of the group, a crash
    after is noticed by the engine, whose lease runs out.
 2. No more records are read than there is room for; a full worker pauses its partitions and keeps its membership.
-3. The engine's decision about a word is not seen here (`Answer.accepted` is None): a task that two workers have is done
-   by both, and the engine takes the answer of one.
+3. The engine's decision about a report is not seen here (`Answer.accepted` is None): a task that two workers have is
+   done by both, and the engine takes the answer of one.
 """
 
 import logging
@@ -29,7 +29,7 @@ from kapelle.schemas.learning import Learner
 from kapelle.worker.errors import WorkerError
 from kapelle.worker.kafka_clients import Delivery, KafkaClients, Setting
 from kapelle.worker.kafka_readers import GroupTaker, Records, ShareTaker, Taker, TopicTail
-from kapelle.worker.transport import Answer, Word
+from kapelle.worker.transport import Answer, TaskReport
 
 SLICE_S: Final = 0.005  # how long one of several consumers is waited for
 CANCELLED_MAX: Final = 10_000  # tokens remembered, and records of the past that are read at the start
@@ -48,8 +48,8 @@ class Dispatch(StrEnum):
     SHARE = "share"  # share groups (KIP-932): records are
 
 
-class Begun(NamedTuple):
-    """Records whose tasks were begun, and our words about them on their way."""
+class StartedBatch(NamedTuple):
+    """Records whose tasks were begun, and our reports about them on their way."""
 
     taker: Taker
     records: Records
@@ -78,7 +78,7 @@ class KafkaTransport:
         self._cancellations: TopicTail | None = None
         self._cancelled: OrderedDict[str, str] = OrderedDict()
         self._traces: OrderedDict[str, str] = OrderedDict()
-        self._begun: deque[Begun] = deque()
+        self._begun: deque[StartedBatch] = deque()
         self._heard: list[tuple[str, str]] = []
         self._numbers = count()
 
@@ -124,15 +124,15 @@ class KafkaTransport:
             task = self._task(record)
             if task is not None and self._is_wanted(task, kind):
                 wanted.append((record, task))
-        started = [Word(task, Report.STARTED) for _, task in wanted[:room]]
+        started = [TaskReport(task, Report.STARTED) for _, task in wanted[:room]]
         beyond = [record for record, _ in wanted[room:]]
-        self._begun.append(Begun(taker, records, beyond, self._begin(started)))
+        self._begun.append(StartedBatch(taker, records, beyond, self._begin(started)))
         if taker.settles_first:
             self._settle(wait=True)
         return [task for _, task in wanted[:room]]
 
     def _settle(self, *, wait: bool = False) -> None:
-        """Commit what was begun, in its order, as far as the broker has our words. Nobody waits for that to begin."""
+        """Commit what was begun, in its order, as far as the broker has our reports. Nobody waits for that to begin."""
         self._clients.serve()
         while self._begun and (wait or self._begun[0].delivery.is_over):
             begun = self._begun.popleft()
@@ -143,7 +143,7 @@ class KafkaTransport:
                 raise
             begun.taker.settle(begun.records, begun.beyond)
 
-    def _put_back(self, all_begun: Sequence[Begun]) -> None:
+    def _put_back(self, all_begun: Sequence[StartedBatch]) -> None:
         """They come again, to us or to others. What we have in hand already is known by its token."""
         self._begun.clear()
         for begun in reversed(all_begun):
@@ -169,20 +169,20 @@ class KafkaTransport:
 
     # Speaking ---------------------------------------------------------------------------------------------------------
 
-    def report(self, words: Sequence[Word]) -> list[Answer]:
-        self._clients.settle(self._begin(words))
-        for word in words:
-            if word.report is not Report.HEARTBEAT:
-                self._traces.pop(word.task.token, None)
-        return [Answer(word.task.token) for word in words]
+    def report(self, reports: Sequence[TaskReport]) -> list[Answer]:
+        self._clients.settle(self._begin(reports))
+        for task_report in reports:
+            if task_report.report is not Report.HEARTBEAT:
+                self._traces.pop(task_report.task.token, None)
+        return [Answer(task_report.task.token) for task_report in reports]
 
-    def _begin(self, words: Sequence[Word]) -> Delivery:
+    def _begin(self, reports: Sequence[TaskReport]) -> Delivery:
         now = rfc3339(int(time.time() * 1000))
-        return self._clients.begin(self._commands, [self._record(word, now) for word in words])
+        return self._clients.begin(self._commands, [self._record(task_report, now) for task_report in reports])
 
-    def _record(self, word: Word, now: bytes) -> tuple[str, bytes, list[tuple[str, bytes]]]:
-        task = word.task
-        said = (word.report, word.message, word.outputs, word.signals, word.log)
+    def _record(self, task_report: TaskReport, now: bytes) -> tuple[str, bytes, list[tuple[str, bytes]]]:
+        task = task_report.task
+        said = (task_report.report, task_report.message, task_report.outputs, task_report.signals, task_report.log)
         value = ReportTask(task.token, task.step_id, self._worker, *said)
         name = f"{self._worker}/{next(self._numbers)}"
         headers = self._form.make(name, now, self._traces.get(task.token))

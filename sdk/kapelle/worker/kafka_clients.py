@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, ShareConsumer
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, but not by name
@@ -94,7 +94,7 @@ class KafkaClients:
             raise TransportRefused(f"Expected settings that are not the transport's own, but found {', '.join(owned)}")
         if not bootstrap_servers:
             raise TransportRefused("Expected bootstrap servers such as 127.0.0.1:9092, but found none")
-        self._common: dict[str, Any] = {"bootstrap.servers": bootstrap_servers, "log_level": 3, **config}
+        self._common: dict[str, Setting] = {"bootstrap.servers": bootstrap_servers, "log_level": 3, **config}
 
     @cached_property
     def _producer(self) -> Producer:
@@ -146,7 +146,7 @@ class KafkaClients:
                 raise ShareGroupsMissing(f"it answers {error.args[0].str()}") from error
             raise meaning(error.args[0], f"join the share group {group}") from error
 
-    def _reading(self) -> dict[str, Any]:
+    def _reading(self) -> dict[str, Setting]:
         return {
             **self._common,
             "isolation.level": "read_committed",
@@ -203,7 +203,7 @@ class KafkaClients:
         return [SchemaRecord(m.key() or b"", m.value(), f"{topic}-0 at {m.offset()}") for m in messages]
 
     def publish_schemas(self, topic: str, catalog: Catalog) -> None:
-        """Write the schemas of our words, so that an older engine can read them. A second one there does no harm."""
+        """Write the schemas of our reports, so that an older engine can read them. A second one there does no harm."""
         missing = unpublished(catalog, self.schemas(topic))
         self.send(topic, [(key.decode(), value, ()) for key, value in missing])
 

@@ -15,8 +15,8 @@ top is left out.
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
 
 import msgspec
 from pydantic import BaseModel, TypeAdapter
@@ -29,8 +29,8 @@ DEPTH_MAX: Final = 20
 LONG_MIN, LONG_MAX = -(1 << 63), (1 << 63) - 1
 SHOWN_CHARS_MAX: Final = 80
 
-SCALARS: Final[Mapping[type[Any], str]] = {str: "STRING", bool: "BOOLEAN", int: "LONG", float: "DOUBLE"}
-WANTED: Final = "a string, number, boolean, list or dictionary"
+SCALARS: Final[Mapping[type, str]] = {str: "STRING", bool: "BOOLEAN", int: "LONG", float: "DOUBLE"}
+ALLOWED: Final = "a string, number, boolean, list or dictionary"
 
 ParamType = Literal[
     "STRING",
@@ -50,14 +50,14 @@ class Output(msgspec.Struct, frozen=True):
     """A value with its type, where the value alone does not tell: `Output("MAP", {"a": "b"})`."""
 
     type: ParamType
-    value: Any
+    value: object
 
 
 class Definition(msgspec.Struct, frozen=True):
     """An output parameter as the engine reads it."""
 
     type: str
-    value: Any
+    value: object
 
 
 def outputs_json(returned: object, *, beside_bytes: int = 0) -> str | None:
@@ -73,7 +73,7 @@ def outputs_json(returned: object, *, beside_bytes: int = 0) -> str | None:
     return text.decode() or None
 
 
-def signal_json(name: str, params: Mapping[str, str | int], payload: Mapping[str, Any]) -> bytes:
+def signal_json(name: str, params: Mapping[str, str | int], payload: Mapping[str, object]) -> bytes:
     """A signal that a step announces, as the engine reads it."""
     path = f"signals.{name}"
     for param, value in params.items():
@@ -88,7 +88,7 @@ def signal_json(name: str, params: Mapping[str, str | int], payload: Mapping[str
         raise BadOutput(path, "something that can be written as JSON", str(error)) from error
 
 
-def _fields(returned: object) -> Mapping[str, Any]:
+def _fields(returned: object) -> Mapping[str, object]:
     if returned is None:
         return {}
     plain = _plain("", returned)
@@ -117,13 +117,16 @@ def _definition(path: str, given: object, depth: int) -> Definition:
     if isinstance(given, Output):
         return Definition(given.type, _typed(path, given, depth))
     value = _plain(path, given)
-    for kind, make in MAKERS.items():
-        if isinstance(value, kind):
-            return make(path, value, depth)
-    raise BadOutput(path, WANTED, _shown(value))
+    if isinstance(value, str | int | float):  # a boolean is an integer
+        return _one(path, value)
+    if isinstance(value, list | tuple):
+        return _list(path, value)
+    if isinstance(value, Mapping):
+        return _any_map(path, value, depth)
+    raise BadOutput(path, ALLOWED, _shown(value))
 
 
-def _typed(path: str, output: Output, depth: int) -> Any:
+def _typed(path: str, output: Output, depth: int) -> object:
     """The value of an output whose type is given. Whether they fit is for the engine, which converts."""
     value = _plain(path, output.value)
     if output.type == "MAP":
@@ -135,7 +138,7 @@ def _typed(path: str, output: Output, depth: int) -> Any:
     return _definition(path, value, depth).value
 
 
-def _one(path: str, value: object, _depth: int) -> Definition:
+def _one(path: str, value: object) -> Definition:
     checked = _scalar(path, value)
     return Definition(SCALARS[type(checked)], checked)
 
@@ -154,7 +157,7 @@ def _scalar(path: str, value: object) -> str | bool | int | float:
     raise BadOutput(path, "a string, number or boolean", _shown(value))
 
 
-def _list(path: str, value: Any, _depth: int) -> Definition:
+def _list(path: str, value: Sequence[object]) -> Definition:
     items = [_scalar(f"{path}[{index}]", item) for index, item in enumerate(value)]
     kinds = {type(item) for item in items}
     if kinds == {int, float}:
@@ -165,23 +168,16 @@ def _list(path: str, value: Any, _depth: int) -> Definition:
     return Definition(f"{SCALARS[kind]}_ARRAY", items)
 
 
-def _map(path: str, value: Any, depth: int) -> Definition:
+def _map(path: str, value: Mapping[str, object], depth: int) -> Definition:
     for name in value:
         _check_name(path, name)
     return Definition("MAP", {name: _definition(f"{path}.{name}", item, depth + 1) for name, item in value.items()})
 
 
-def _any_map(path: str, value: Any, depth: int) -> Definition:
+def _any_map(path: str, value: Mapping[str, object], depth: int) -> Definition:
     if value and all(isinstance(name, str) and isinstance(item, str) for name, item in value.items()):
         return Definition("STRING_MAP", dict(value))
     return _map(path, value, depth)
-
-
-MAKERS: Final[Mapping[Any, Callable[[str, Any, int], Definition]]] = {
-    (str, bool, int, float): _one,
-    (list, tuple): _list,
-    Mapping: _any_map,
-}
 
 
 def _check_name(path: str, name: object) -> None:

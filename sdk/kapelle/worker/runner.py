@@ -1,4 +1,4 @@
-"""The runner: takes tasks, runs their steps, keeps their leases, says what became of them, and drains.
+"""The runner: takes tasks, runs their steps, keeps their leases, reports their results, and drains.
 
 Two threads speak to the engine. The *taker* takes no more than there is room for, and hears of cancellations. The
 *speaker* sends results at once and heartbeats when a third of a lease has gone by, whatever the steps are doing. A
@@ -24,11 +24,11 @@ from kapelle.worker.errors import TransportUnavailable, WorkerError
 from kapelle.worker.hands import Loop, Threads
 from kapelle.worker.holding import Held, Holding
 from kapelle.worker.steps import Step
-from kapelle.worker.transport import Answer, Transport, Word
+from kapelle.worker.transport import Answer, TaskReport, Transport
 
 TAKE_WAIT_S: Final = 0.5
 FULL_WAIT_S: Final = 0.1
-WORDS_MAX: Final = 100
+REPORTS_MAX: Final = 100
 RETRY_MIN_S: Final = 0.05
 RETRY_MAX_S: Final = 2.0
 SPEAK_MAX_S: Final = 1.0  # the speaker looks for lost leases this often at least
@@ -59,7 +59,7 @@ class Counts(msgspec.Struct):
 
     taken: int = 0
     done: int = 0  # results that the engine has heard
-    refused: int = 0  # words that the engine did not take
+    refused: int = 0  # reports that the engine did not take
     lost: int = 0  # leases that ran out because nobody could be told
     waits: int = 0  # times that the engine could not be reached for tasks
 
@@ -207,7 +207,7 @@ class Runner:
         if step is None:
             expected = ", ".join(sorted(self._steps))
             message = f"Expected a task of type {expected}, but found {task.type!r}"
-            self._finish(held, Word(task, Report.PLATFORM_ERROR, message))
+            self._finish(held, TaskReport(task, Report.PLATFORM_ERROR, message))
         elif step.is_async:
             self._loop.start(lambda: self._await(step, held), lambda stop: _stoppable(held, stop))
         else:
@@ -216,8 +216,8 @@ class Runner:
     async def _await(self, step: Step, held: Held) -> None:
         self._finish(held, await execution.run_async(step, held.task, held.context))
 
-    def _finish(self, held: Held, word: Word | None) -> None:
-        self._holding.finished(held, word)
+    def _finish(self, held: Held, task_report: TaskReport | None) -> None:
+        self._holding.finished(held, task_report)
         self._run_ready()
 
     def _beat(self, context: Context) -> None:
@@ -232,9 +232,9 @@ class Runner:
             for held in self._holding.lost(time.monotonic()):
                 self.counts.lost += 1
                 self._give_up(held.task.token, "Its lease was lost: the engine has not heard of it for too long")
-            words = self._holding.words(time.monotonic(), WORDS_MAX)
-            if words:
-                self._say(words, delays)
+            reports = self._holding.reports(time.monotonic(), REPORTS_MAX)
+            if reports:
+                self._say(reports, delays)
             elif self._quiet.is_set() and not self._holding.unsaid:
                 return
             if self._quiet.is_set():
@@ -244,28 +244,28 @@ class Runner:
                     return
             self._wait_for_words()
 
-    def _say(self, words: Sequence[Word], delays: "Delays") -> None:
+    def _say(self, reports: Sequence[TaskReport], delays: "Delays") -> None:
         began_s = time.monotonic()
         try:
-            answers = self._transport.report(words)
+            answers = self._transport.report(reports)
         except TransportUnavailable as error:
             _log.warning("cannot report: %s", error)
-            self._holding.keep(words)
+            self._holding.keep(reports)
             self._stopped.wait(delays.next_s())
             return
         delays.reset()
-        self._holding.said(words, began_s)
-        self.counts.done += sum(word.report is not Report.HEARTBEAT for word in words)
-        self._settle(words, answers)
+        self._holding.said(reports, began_s)
+        self.counts.done += sum(task_report.report is not Report.HEARTBEAT for task_report in reports)
+        self._settle(reports, answers)
 
-    def _settle(self, words: Sequence[Word], answers: Sequence[Answer]) -> None:
-        by_token = {word.task.token: word for word in words}
+    def _settle(self, reports: Sequence[TaskReport], answers: Sequence[Answer]) -> None:
+        by_token = {task_report.task.token: task_report for task_report in reports}
         for answer in answers:
-            word = by_token.get(answer.token)
-            if word is None or answer.accepted is not False:
+            task_report = by_token.get(answer.token)
+            if task_report is None or answer.accepted is not False:
                 continue
             self.counts.refused += 1
-            _log.warning("refused", extra={"fields": {**_fields(word.task), "reason": answer.reason}})
+            _log.warning("refused", extra={"fields": {**_fields(task_report.task), "reason": answer.reason}})
             self._give_up(answer.token, answer.reason or "The engine refused its report")
 
     def _wait_for_words(self) -> None:

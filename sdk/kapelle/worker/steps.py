@@ -1,4 +1,4 @@
-"""A function as a step: what it asks for, and how a task gives it that.
+"""A function as a step: its parameters, and their values from a task.
 
 Parameters are filled by name. One that is annotated `Context` gets the context; one with `**` gets all that nobody
 asked for by name. Values are converted to the annotation as pydantic does it; a default stands in for what is missing.
@@ -16,7 +16,7 @@ from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapt
 from kapelle.worker.context import Context
 from kapelle.worker.errors import BadParameter, BadStep
 
-StepFunction = Callable[..., Any] | Callable[..., Awaitable[Any]]
+StepFunction = Callable[..., object] | Callable[..., Awaitable[object]]
 
 SHOWN_CHARS_MAX: Final = 80
 
@@ -25,7 +25,7 @@ class Parameter(msgspec.Struct, frozen=True):
     """One parameter of a step's function."""
 
     name: str
-    adapter: TypeAdapter[Any] | None  # None: as it is
+    adapter: TypeAdapter[object] | None  # None: as it is
     expected: str
     is_required: bool
 
@@ -33,7 +33,7 @@ class Parameter(msgspec.Struct, frozen=True):
 class Step:
     """A function that serves tasks of one type."""
 
-    def __init__(self, type: str, function: StepFunction) -> None:  # noqa: A002 - the word of definitions
+    def __init__(self, type: str, function: StepFunction) -> None:  # noqa: A002 - the name in definitions
         if not type:
             raise BadStep(f"Expected a type for {_name_of(function)}, but found an empty string")
         self.type = type
@@ -48,7 +48,7 @@ class Step:
         for parameter in inspect.signature(function).parameters.values():
             self._add(parameter, hints)
 
-    def _add(self, parameter: inspect.Parameter, hints: Mapping[str, Any]) -> None:
+    def _add(self, parameter: inspect.Parameter, hints: Mapping[str, object]) -> None:
         name = parameter.name
         if parameter.kind is parameter.VAR_KEYWORD:
             self._takes_rest = True
@@ -66,10 +66,10 @@ class Step:
             self._parameters.append(Parameter(name, adapter, _words(hint), required))
 
     def arguments(self, params_json: str, context: Context) -> dict[str, Any]:
-        """What to call the function with."""
-        params: dict[str, Any] = msgspec.json.decode(params_json)
+        """The arguments of the function, of the types that its author chose."""
+        params: dict[str, object] = msgspec.json.decode(params_json)
         context.params = params
-        found: dict[str, Any] = dict.fromkeys(self._contexts, context)
+        found: dict[str, object] = dict.fromkeys(self._contexts, context)
         for parameter in self._parameters:
             if parameter.name in params:
                 found[parameter.name] = _converted(parameter, params[parameter.name])
@@ -80,7 +80,7 @@ class Step:
         return found
 
 
-def _converted(parameter: Parameter, value: object) -> Any:
+def _converted(parameter: Parameter, value: object) -> object:
     if parameter.adapter is None:
         return value
     try:
@@ -97,7 +97,7 @@ def _problem(value: object, error: ValidationError) -> str:
     return f"{shown} ({where + ': ' if where else ''}{first['msg']})"
 
 
-def _adapter(step: Step, name: str, hint: Any) -> TypeAdapter[Any]:
+def _adapter(step: Step, name: str, hint: Any) -> TypeAdapter[object]:
     try:
         return TypeAdapter(hint)
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
@@ -107,7 +107,7 @@ def _adapter(step: Step, name: str, hint: Any) -> TypeAdapter[Any]:
         ) from error
 
 
-def _hints_of(function: StepFunction) -> dict[str, Any]:
+def _hints_of(function: StepFunction) -> dict[str, object]:
     while isinstance(function, functools.partial):
         function = function.func
     plain = function if inspect.isroutine(function) else type(function).__call__
@@ -117,7 +117,7 @@ def _hints_of(function: StepFunction) -> dict[str, Any]:
         raise BadStep(f"Expected annotations of {_name_of(function)} that can be resolved, but {error}") from error
 
 
-def _words(hint: Any) -> str:
+def _words(hint: object) -> str:
     return hint.__name__ if isinstance(hint, type) and not typing.get_args(hint) else str(hint).replace("typing.", "")
 
 

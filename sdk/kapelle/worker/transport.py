@@ -1,4 +1,4 @@
-"""How a worker reaches the engine: the one seam between the runner and HTTP, Kafka or a test.
+"""How a worker reaches the engine: the one interface between the runner and HTTP, Kafka or a test.
 
     open ─▶ take, report, cancellations … ─▶ drain ─▶ report, cancellations … ─▶ close
 
@@ -14,19 +14,19 @@ import msgspec
 from kapelle.schemas.contracts import Report, Task
 
 
-class Word(msgspec.Struct, frozen=True):
-    """What the worker says of a task."""
+class TaskReport(msgspec.Struct, frozen=True):
+    """A report of the worker on a task."""
 
     task: Task
     report: Report
     message: str = ""
     outputs: str | None = None  # definitions of output parameters, as JSON
-    log: str = ""  # what the step has written since the last word
+    log: str = ""  # what the step has written since the last report
     signals: str | None = None  # what the step announces, as JSON
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What became of a word. `accepted` is None where the engine's decision cannot be seen from here."""
+    """The outcome of a report. `accepted` is None where the engine's decision cannot be seen from here."""
 
     token: str
     accepted: bool | None = None
@@ -47,8 +47,8 @@ class Transport(Protocol):
         """
         ...
 
-    def report(self, words: Sequence[Word]) -> list[Answer]:
-        """Say something of tasks, in this order. Returns when it will not be lost any more."""
+    def report(self, reports: Sequence[TaskReport]) -> list[Answer]:
+        """Send reports on tasks, in this order. Returns when they cannot be lost any more."""
         ...
 
     def cancellations(self) -> list[tuple[str, str]]:

@@ -40,7 +40,7 @@ class Worker:
         """The steps by their types."""
         return self._steps
 
-    def step(self, type: str) -> Callable[[F], F]:  # noqa: A002 - the word of definitions
+    def step(self, type: str) -> Callable[[F], F]:  # noqa: A002 - the name in definitions
         """A decorator that registers a function for tasks of a type."""
 
         def add(function: F) -> F:
@@ -49,7 +49,7 @@ class Worker:
 
         return add
 
-    def add(self, type: str, function: StepFunction) -> None:  # noqa: A002 - the word of definitions
+    def add(self, type: str, function: StepFunction) -> None:  # noqa: A002 - the name in definitions
         """Register a function for tasks of a type."""
         if type in self._steps:
             raise BadStep(f"Expected one function for step type {type!r}, but found a second one")

@@ -116,13 +116,15 @@ def test_others_who_have_one_version_read_every_other(name: str) -> None:
 def test_a_symbol_of_later_is_other_to_those_who_do_not_know_it(name: str) -> None:
     current = split(PUBLIC[name].SCHEMA)
     writer, reader = contract_of(later(current)), contract_of(current)
-    text = json.dumps(sample(name)[0]).replace('"OTHER"', '"LATER"')
+    plain = sample(name)[0]
+    text = json.dumps(plain).replace('"OTHER"', '"LATER"')
     reading = Codec(Catalog.of(reader))
     reading.catalog.learn(writer.SCHEMA)
 
-    found = reading.decode(Codec(Catalog.of(writer)).encode(msgspec.convert(json.loads(text), writer)))
+    decoded = reading.decode(Codec(Catalog.of(writer)).encode(msgspec.convert(json.loads(text), writer)))
 
-    assert json.loads(msgspec.json.encode(found)) == sample(name)[0]
+    found = json.loads(msgspec.json.encode(decoded))
+    assert {key: found[key] for key in plain} == plain
 
 
 @pytest.mark.parametrize("name", PUBLIC)

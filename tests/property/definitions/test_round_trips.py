@@ -1,5 +1,6 @@
 """Random workflows survive being written and parsed; random damage is refused and nothing else happens."""
 
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -12,12 +13,16 @@ from kapelle.processors.definitions import (
     Properties,
     PropertiesChange,
     Push,
+    blocks_of,
+    combination,
+    iterations_of,
     merged_properties,
     parse_push,
     parse_workflow,
     workflow_json,
     yaml_push,
 )
+from tests.unit.definitions.composite_samples import NESTED
 from tests.unit.definitions.samples import FULL
 from tests.unit.definitions.test_yaml import SAMPLE
 
@@ -67,6 +72,21 @@ typed = st.fixed_dictionaries(
 )
 
 
+KINDS = ("step", "step", "step", "step", "foreach", "while", "subworkflow")
+
+
+@st.composite
+def loops(draw: st.DrawFn, kind: str, name: str, depth: int) -> dict[str, Any]:
+    """What a loop has besides what every step has. Its parameters stand instead of others."""
+    inner = draw(steps(prefix=f"{name}_", depth=depth + 1))
+    value: dict[str, Any] = {"type": "LONG", "value": 0}
+    own: dict[str, Any] = {"condition": f"i{depth} < 1"}
+    if kind == "foreach":
+        value = {"type": "LONG_ARRAY", "value": draw(st.lists(st.integers(0, 9), max_size=3))}
+        own = {"strict_ordering": draw(st.booleans()), "concurrency": draw(st.none() | st.integers(1, 500))}
+    return {**own, "params": {"loop_params": {"type": "MAP", "value": {f"i{depth}": value}}}, "steps": inner}
+
+
 @st.composite
 def steps(draw: st.DrawFn, prefix: str = "s", depth: int = 0) -> list[dict[str, Any]]:
     """Some steps in a row, with edges forward and back to the first."""
@@ -79,11 +99,13 @@ def steps(draw: st.DrawFn, prefix: str = "s", depth: int = 0) -> list[dict[str, 
         if after and leads_back:
             after[f"{prefix}0"] = "false"
         body: dict[str, Any] = {"id": name, **draw(bodies), "transition": {"successors": after}}
-        if depth < 2 and draw(st.integers(0, 4)) == 0:
-            values = {f"i{depth}": {"type": "LONG_ARRAY", "value": [1]}}
-            body["params"] = {**body.get("params", {}), "loop_params": {"type": "MAP", "value": values}}
-            inner = draw(steps(prefix=f"{name}_", depth=depth + 1))
-            made.append({"foreach": {**body, "steps": inner, "strict_ordering": draw(st.booleans())}})
+        kind = draw(st.sampled_from(KINDS if depth < 3 else KINDS[:1]))
+        if kind in ("foreach", "while"):
+            made.append({kind: {**body, **draw(loops(kind, name, depth))}})
+        elif kind == "subworkflow":
+            child = {"subworkflow_id": {"type": "STRING", "value": "other-${n}"}}
+            flags = {"sync": draw(st.booleans()), "explicit_params": draw(st.booleans())}
+            made.append({kind: {**body, **flags, "params": {**body.get("params", {}), **child}}})
         else:
             made.append({"step": {**body, **draw(typed)}})
     return made
@@ -117,6 +139,35 @@ def test_a_workflow_that_is_written_and_parsed_is_the_same(push: dict[str, Any])
     assert parse_push(f'{{"workflow":{written}}}').workflow == workflow
 
 
+def check_blocks(text: str) -> None:
+    """Every block of a definition is the steps of its loop, and so on inwards."""
+    blocks = blocks_of(text)
+    loops_here = {step.id: step.steps for step in parse_workflow(text).steps if step.steps}
+    assert blocks.keys() == loops_here.keys()
+    for name, block in blocks.items():
+        assert parse_workflow(block).steps == loops_here[name]
+        assert blocks_of(text)[name] == block
+        assert len(block) < len(text)
+        check_blocks(block)
+
+
+@given(pushes())
+@settings(max_examples=60, deadline=None)
+def test_the_blocks_of_a_workflow_are_the_steps_of_its_loops_at_every_depth(push: dict[str, Any]) -> None:
+    parsed = parse_push(json.dumps(push))
+
+    check_blocks(parsed.workflow_json)
+    check_blocks(workflow_json(parsed.workflow))
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), st.lists(st.integers(), max_size=5, unique=True), max_size=4))
+def test_the_iterations_of_a_foreach_are_all_combinations_each_once(values: dict[str, list[int]]) -> None:
+    made = [tuple(combination(values, index).items()) for index in range(iterations_of(map(len, values.values())))]
+
+    backwards = itertools.product(*([(name, value) for value in array] for name, array in reversed(values.items())))
+    assert made == [tuple(reversed(one)) for one in backwards]
+
+
 def problems_or(parse: Callable[[str | bytes], Any], text: str | bytes) -> Any:
     """What the text means, or what is wrong with it."""
     try:
@@ -134,7 +185,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 @given(st.data())
 @settings(max_examples=150, deadline=None)
 def test_random_damage_is_refused_or_harmless_and_never_an_error_of_another_kind(data: st.DataObject) -> None:
-    push = json.loads(json.dumps(FULL))
+    push = json.loads(json.dumps(data.draw(st.sampled_from([FULL, NESTED]))))
     for _ in range(data.draw(st.integers(1, 3))):
         holder, key = data.draw(st.sampled_from(places(push)))
         holder[key] = data.draw(json_values)

@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 
-from kapelle.lineage.events import Telling
+from kapelle.lineage.events import LineageEvents
 from kapelle.processors.wiring import CANCELLATIONS, TASKS
 from kapelle.relay.passing import told
 from kapelle.topology.journal import EmbeddedJournal, Entry
@@ -51,7 +51,7 @@ def viewed(world: World) -> int:
 def relayed(world: World) -> Counter[str]:
     """Tell all of it as spans and as lineage, and count what could not be told."""
     foldings: dict[tuple[str, int], tracing.Folding] = {}
-    telling, ids, passed = Telling("fuzz"), Ids("fuzz"), Counter[str]()
+    telling, ids, passed = LineageEvents("fuzz"), Ids("fuzz"), Counter[str]()
     for entry in entries(world):
         if entry.value is None or entry.stream not in tracing.FOLDINGS:
             continue

@@ -72,7 +72,7 @@ class World(Engine):
             "request_id": [f"fuzz-{n}" for n in range(40)],
             "author": ["ann"],
             "worker": ["w"],
-            "token": [task.token for task in self.events(TASKS)],
+            "token": [handle.task.token for handle in self.tasks()],
             "params": ["{}", '{"n":1}', '{"n":"a"}'],
             "payload": ["{}"],
             "source": ["{}", '{"request_id":"r"}'],

@@ -11,7 +11,9 @@ from kapelle.processors.wiring import RUN_EVENTS, WORKFLOW_EVENTS, run_key
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, Report, RestartPolicy
 from kapelle.testing.engine import Engine, RunHandle
+from tests.proof.publishing import publishing_violations
 from tests.property.signals.replaying import differing
+from tests.support.trees import ROOT, foreach, rounds, subworkflow, task, tree
 
 STRATEGIES = st.sampled_from(["SEQUENTIAL", "FIRST_ONLY", "LAST_ONLY", "PARALLEL", "STRICT_SEQUENTIAL"])
 NUMBERS = st.integers(0, 5)
@@ -23,7 +25,7 @@ COMMANDS = st.one_of(
     st.tuples(st.just("restart"), NUMBERS),
     st.tuples(st.just("advance"), st.sampled_from([1_000, 60_000, 600_000])),
 )
-WORKFLOWS = ("one", "two")
+WORKFLOWS = ("one", "two", ROOT)
 
 
 def obey(engine: Engine, runs: list[RunHandle], command: tuple[Any, ...], workflow_id: str) -> None:
@@ -65,6 +67,12 @@ def expected_statuses(engine: Engine, workflow_id: str) -> list[tuple[int, int, 
 
 def check(engine: Engine) -> None:
     assert differing(engine) == []
+    streams = [one for one in engine.topology.streams.values() if one.name.endswith(".events") or one.public]
+    partitions = range(engine.topology.partitions_default)
+    assert (
+        publishing_violations({one.name: {n: list(engine.history(one, n)) for n in partitions} for one in streams})
+        == []
+    )
     for workflow_id in WORKFLOWS:
         changes = keyed(engine, INSTANCE_CHANGES).get(workflow_id, [])
         assert [one.sequence for one in changes] == list(range(1, len(changes) + 1))
@@ -93,10 +101,13 @@ def test_public_records_are_numbered_without_a_gap_and_say_what_history_says(
     strategy: str, partitions: int, commands: list[tuple[tuple[Any, ...], str]]
 ) -> None:
     engine = Engine(partitions=partitions)
-    for workflow_id in WORKFLOWS:
+    for workflow_id in ("one", "two"):
         steps = [{"step": {"id": "a", "type": "NoOp"}}, {"step": {"id": "b", "type": "Work"}}]
         made = {"id": workflow_id, "steps": steps}
         engine.push({"properties": {"owner": "ann", "run_strategy": strategy}, "workflow": made})
+
+    whole = tree(foreach("loop", 3, task("work"), concurrency=2), rounds("again", 2), subworkflow("call", "one"))
+    engine.push(whole | {"properties": {"owner": "ann", "run_strategy": strategy}})
 
     runs: list[RunHandle] = []
     for command, workflow_id in commands:

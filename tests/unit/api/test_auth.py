@@ -45,6 +45,7 @@ ROUTES: list[tuple[Role, str, str]] = [
     (Role.VIEWER, "GET", "/workflows/{workflow_id}/instances/{instance_id}/runs"),
     (Role.VIEWER, "GET", "/workflows/{workflow_id}/instances/{instance_id}/runs/{run_id}"),
     (Role.VIEWER, "GET", "/workflows/{workflow_id}/instances/{instance_id}/timeline"),
+    (Role.VIEWER, "GET", "/workflows/{workflow_id}/instances/{instance_id}/steps/{step_id}/children"),
     (Role.VIEWER, "GET", "/workflows/{workflow_id}/instances/{instance_id}/events"),
     (Role.VIEWER, "GET", "/events"),
     (Role.OPERATOR, "POST", "/workflows/{workflow_id}/versions/{version}/actions/start"),

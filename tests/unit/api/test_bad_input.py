@@ -10,7 +10,7 @@ JSON = {"Content-Type": "application/json"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 INLINE = {"upstream_restart_mode": "RESTART_FROM_INLINE_ROOT"}
 START = "/workflows/etl/versions/active/actions/start"
-CHILD = b"Workflow: {id: new, owner: ann, jobs: [{subworkflow: {id: other}}]}"
+TEMPLATE = {"workflow": {"id": "new", "steps": [{"template": {"id": "made", "sub_type": "etl"}}]}}
 RESTART = "/workflows/etl/instances/1/actions/restart"
 
 # method, path, what is sent, status, a word of the problem
@@ -33,7 +33,7 @@ TABLE: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("POST", "/workflows/yaml", {"content": b"a: [b"}, 400, "problem"),
     ("PUT", "/workflows/actions/validate", {"content": b"null"}, 400, "an object"),
     ("PUT", "/workflows/actions/validate/yaml", {"content": b"- 1"}, 400, "problem"),
-    ("PUT", "/workflows/actions/validate/yaml", {"content": CHILD}, 400, "'subworkflow', which cannot be run yet"),
+    ("PUT", "/workflows/actions/validate", {"json": TEMPLATE}, 400, "'template', which cannot be run"),
     # Workflows
     ("GET", "/workflows?limit=0", {}, 400, "query.limit"),
     ("GET", "/workflows?limit=201", {}, 400, "query.limit"),

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from kapelle.api import ApiServer, ApiSettings, create_app
-from kapelle.api.connections import CONNECTIONS_MAX, LimitedProtocol, Seldom, connections_of
+from kapelle.api.connections import CONNECTIONS_MAX, LimitedProtocol, OncePerInterval, connections_of
 from kapelle.topology.embedded import EmbeddedRuntime
 from kapelle.topology.journal import EmbeddedJournal
 from kapelle.topology.page import topology
@@ -168,7 +168,7 @@ def test_connections_leave_descriptors_for_the_store(descriptors: int) -> None:
 
 def test_a_warning_that_is_repeated_is_written_once_in_a_while() -> None:
     now_s = 0.0
-    seldom = Seldom(10.0, lambda: now_s)
+    seldom = OncePerInterval(10.0, lambda: now_s)
 
     def told(level: int, text: str) -> bool:
         return seldom.filter(logging.LogRecord("x", level, "", 0, text, None, None))

@@ -7,7 +7,7 @@ import pytest
 
 from kapelle.api import ApiSettings
 from kapelle.api.context import Context
-from kapelle.api.looking import KEPT_MAX, SharedLooks
+from kapelle.api.looking import KEPT_MAX, SharedQueries
 from kapelle.testing.engine import Engine
 from kapelle.topology.journal import EmbeddedJournal
 from kapelle.views import Views
@@ -41,7 +41,7 @@ def test_a_hundred_at_once_are_one_look_and_a_new_state_is_another() -> None:
     query = Counted()
 
     async def ask() -> list[set[int]]:
-        looks = SharedLooks(here)
+        looks = SharedQueries(here)
         before = await asyncio.gather(*[looks.ask("workflows", query) for _ in range(100)])
         engine.push(definition("etl"))
         views.folding.step()
@@ -57,7 +57,7 @@ def test_a_look_that_failed_is_tried_again_and_one_that_was_given_up_is_finished
     query = Counted(failures=1)
 
     async def ask() -> int:
-        looks = SharedLooks(here)
+        looks = SharedQueries(here)
         with pytest.raises(OSError, match="not now"):
             await looks.ask("workflows", query)
         given_up = asyncio.ensure_future(looks.ask("workflows", query))
@@ -73,7 +73,7 @@ def test_no_more_is_kept_than_a_bound() -> None:
     _, _, here = made()
 
     async def ask() -> int:
-        looks = SharedLooks(here)
+        looks = SharedQueries(here)
         for name in range(KEPT_MAX + 10):
             await looks.ask(name, Counted())
         return len(looks._known)

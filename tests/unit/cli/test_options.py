@@ -8,6 +8,8 @@ import typer
 from typer.testing import CliRunner
 
 from kapelle.cli.errors import NoServers
+from kapelle.cli.logs import LogFormat, LogLevel
+from kapelle.cli.options.process import LOGS, RELAY, Process, takes_process
 from kapelle.cli.options.target import KAFKA, TOPOLOGY, Target, properties, takes_target
 
 
@@ -117,3 +119,34 @@ def test_options_of_a_target_stand_in_its_place_and_no_others_are_taken() -> Non
     places = [told.index(f"\n  {flag} ") for flag in ("--before", "--app", "--prefix", "--partitions", "--after")]
     assert places == sorted(places)
     assert refused.exit_code == 2
+
+
+def test_a_command_gets_its_target_and_its_process_each_of_its_own_options() -> None:
+    app, taken = typer.Typer(rich_markup_mode=None), []
+
+    @app.command()
+    @takes_target(*KAFKA)
+    @takes_process(*RELAY)
+    def relay(*, target: Target, process: Process) -> None:
+        taken.append((target, process))
+
+    words = ["--bootstrap-servers", "k:1", "--metrics-port", "0", "--log-format", "json", "--session-timeout-ms", "900"]
+    result = CliRunner().invoke(app, words)
+
+    assert result.exit_code == 0, result.output
+    expected = Process(session_timeout_ms=900, metrics_port=0, log_format=LogFormat.JSON)
+    assert taken == [(Target(servers="k:1"), expected)]
+
+
+def test_a_command_can_have_its_own_default_for_an_option_of_a_process() -> None:
+    app, taken = typer.Typer(rich_markup_mode=None), []
+
+    @app.command()
+    @takes_process(*LOGS, log_level=LogLevel.WARNING)
+    def work(*, process: Process) -> None:
+        taken.append(process)
+
+    result = CliRunner().invoke(app, [])
+
+    assert result.exit_code == 0, result.output
+    assert taken == [Process(log_level=LogLevel.WARNING)]

@@ -25,7 +25,7 @@ FILES = {
     "good.json": '{"properties": {"owner": "ann"}, "workflow": '
     '{"id": "etl", "steps": [{"step": {"id": "a", "type": "NoOp"}}]}}',
     "bad.json": '{"workflow": {"id": "etl", "steps": [{"step": {"id": "a", "type": "NoOp", "timout": "1h"}}]}}',
-    "child.yaml": "Workflow:\n  id: etl\n  owner: ann\n  jobs:\n    - subworkflow: {id: other}\n",
+    "template.json": '{"workflow": {"id": "etl", "steps": [{"template": {"id": "a", "sub_type": "b"}}]}}',
     "broken.json": '{"workflow": ',
     "broken.yaml": "Workflow: [",
     "list.yaml": "- a\n- b\n",
@@ -50,7 +50,7 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     (("workflow", "push", "notes.txt"), 2, "Expected a file that ends in .json, .yaml or .yml, but found 'notes.txt'"),
     (("workflow", "validate", "latin.yaml"), 2, "Expected latin.yaml to be UTF-8"),
     (("workflow", "validate", "bad.json"), 1, "timout: Expected the key 'timeout'"),
-    (("workflow", "validate", "child.yaml"), 1, "but found 'subworkflow', which cannot be run yet"),
+    (("workflow", "validate", "template.json"), 1, "but found 'template', which cannot be run"),
     (
         ("workflow", "validate", "broken.json"),
         1,

@@ -115,6 +115,12 @@ CALLS: list[tuple[str, Callable[[Any], Any], httpx.Response, str]] = [
         ok(**STEP),
         f"GET {AT}/runs/latest/steps/load/attempts/2",
     ),
+    (
+        "children",
+        lambda k: k.steps.children(("etl", 7, "loop"), status="FAILED", limit=5),
+        PAGE,
+        f"GET {AT}/steps/loop/children?status=FAILED&limit=5",
+    ),
     ("restart step", lambda k: k.steps.restart("etl", 7, "load"), DONE, f"POST {AT}/steps/load/actions/restart"),
     ("stop step", lambda k: k.steps.stop("etl", 7, "load"), DONE, f"PUT {AT}/steps/load/actions/stop"),
     ("kill step", lambda k: k.steps.kill("etl", 7, "load"), DONE, f"PUT {AT}/steps/load/actions/kill"),

@@ -188,6 +188,46 @@ def test_steps_of_different_blocks_cannot_be_joined() -> None:
         flow.step("outer", "NoOp") >> inner
 
 
+def test_loops_and_children_stand_inside_each_other() -> None:
+    flow = Workflow("nested", owner="ann")
+    fan = flow.foreach("fan", {"day": [1, 2], "region": expression("regions", "STRING_ARRAY")}, params={"color": "red"})
+    load = fan.step("load", "NoOp")
+    poll = fan.repeat_while("poll", "tries < 3", values={"tries": 0})
+    ask = poll.step("ask", "NoOp", params={"tries": expression("tries + 1", "LONG")})
+    child = poll.subworkflow(
+        "child",
+        expression("'etl-' + region"),
+        version=3,
+        explicit_params=True,
+        params={"told": expression("day", "LONG")},
+    )
+    load >> poll
+    ask >> child
+
+    [outer] = parse_push(flow.to_json()).workflow.steps
+
+    made = outer.steps[1].steps[1]
+    assert [step.id for step in outer.steps] == ["load", "poll"]
+    assert (made.sync, made.explicit_params, list(made.params)) == (
+        True,
+        True,
+        ["subworkflow_id", "subworkflow_version", "told"],
+    )
+    assert (made.params["subworkflow_id"].expression, made.params["subworkflow_version"].value) == (
+        "'etl-' + region",
+        "3",
+    )
+
+
+def test_what_a_loop_or_a_child_is_given_as_an_argument_is_not_given_as_a_parameter_too() -> None:
+    flow = Workflow("twice", owner="ann")
+
+    with pytest.raises(BadWorkflow, match="Expected 'loop_params' as an argument alone"):
+        flow.foreach("fan", {"i": [1]}, params={"loop_params": {"i": 1}})
+    with pytest.raises(BadWorkflow, match="Expected 'subworkflow_id' as an argument alone"):
+        flow.subworkflow("child", "other", params={"subworkflow_id": "another"})
+
+
 def test_what_cannot_be_meant_is_refused_at_once() -> None:
     flow = Workflow("wrong", owner="ann")
     a, b = flow.step("a", "NoOp"), flow.step("b", "NoOp")

@@ -221,3 +221,29 @@ def test_what_is_not_of_the_form_is_refused_at_its_path(text: str, message: str)
         yaml_push(text)
 
     assert message in str(refused.value)
+
+
+def test_the_id_and_version_of_a_child_may_be_expressions_and_numbers() -> None:
+    [late, fixed] = json.loads(
+        yaml_push(
+            'Workflow: {id: w, jobs: [{subworkflow: {id: late, "!subworkflow_id": "\'etl-\' + region", version: 3}},'
+            " {subworkflow: {id: fixed, subworkflow_id: 7, sync: false}}]}"
+        )
+    )["workflow"]["steps"]
+
+    assert late["subworkflow"]["params"] == {
+        "subworkflow_id": {"type": "STRING", "expression": "'etl-' + region"},
+        "subworkflow_version": {"type": "STRING", "value": "3"},
+    }
+    assert fixed["subworkflow"]["params"]["subworkflow_id"] == {"type": "STRING", "value": "7"}
+
+
+def test_a_range_may_be_bounded_by_expressions() -> None:
+    job = "{job: {id: a, type: NoOp}}"
+    text = (
+        f"Workflow: {{id: w, jobs: [{{foreach: {{id: f, ranges: {{i: {{to: rows, increment: 2}}}}, jobs: [{job}]}}}}]}}"
+    )
+
+    [loop] = parse_push(yaml_push(text)).workflow.steps
+
+    assert loop.params["loop_params"].value["i"].expression == "Util.intsBetween(0, rows, 2)"

@@ -11,7 +11,7 @@ from kapelle.schemas import Codec
 from kapelle.testing.clock import VirtualClock
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.embedded import EmbeddedLog, EmbeddedRuntime, Inbox
-from kapelle.topology.embedded.inbox import Parcel, Receipt
+from kapelle.topology.embedded.inbox import Parcel, Position, Receipt
 from kapelle.topology.log import Place
 from kapelle.topology.tables import Batch, MemoryStore, ShardState, Store, StoreFailed
 from tests.proof.checks import Seen
@@ -68,12 +68,13 @@ class LogCase:
         """Read on from the committed offsets, as a member does."""
         self.log.start("counting", self.log.committed("counting", TICKS))
 
-    def publish(self, place: Place, *values: str) -> list[Receipt]:
-        parcels = [Parcel(Receipt(lambda positions: positions[0])) for _ in values]
+    def publish(self, place: Place, *values: str) -> list[Receipt[Position]]:
+        receipts = [Receipt(lambda positions: positions[0]) for _ in values]
+        parcels = [Parcel(receipt) for receipt in receipts]
         for parcel, value in zip(parcels, values, strict=True):
             parcel.add(place, (b"k", value.encode(), ()), 1)
         self.inbox.put(parcels, 0)
-        return [parcel.receipt for parcel in parcels]
+        return receipts
 
     def taken(self, records_max: int = 100) -> list[tuple[int, int, str]]:
         """(partition, offset, value) of what the log brings."""

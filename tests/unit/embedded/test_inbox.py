@@ -6,14 +6,14 @@ from concurrent.futures import Future
 import pytest
 
 from kapelle.topology.embedded import InboxLimits, QueueFull, Stopped
-from kapelle.topology.embedded.inbox import Inbox, Parcel, Position, Receipt
+from kapelle.topology.embedded.inbox import Inbox, Parcel, Position, Promise, Receipt
 from kapelle.topology.log import Place
 
 PLACE = Place("kapelle.ticks", 0)
 SMALL = InboxLimits(records_max=3, bytes_max=100, take_bytes_max=50)
 
 
-def parcel(name: str, size_bytes: int = 1, receipt: Receipt | None = None) -> Parcel:
+def parcel(name: str, size_bytes: int = 1, receipt: Promise | None = None) -> Parcel:
     made = Parcel(receipt or Receipt(lambda positions: positions[0]))
     made.add(PLACE, (name.encode(), b"", ()), size_bytes)
     return made
@@ -124,12 +124,12 @@ def test_closing_ends_the_wait_for_room() -> None:
 
 def test_a_future_cancelled_in_time_withdraws_its_record() -> None:
     inbox = Inbox()
-    kept, withdrawn = parcel("kept"), parcel("withdrawn")
-    inbox.put([withdrawn, kept], 0)
+    kept, withdrawn = Receipt(lambda positions: positions), Receipt(lambda positions: positions)
+    inbox.put([parcel("withdrawn", receipt=withdrawn), parcel("kept", receipt=kept)], 0)
 
-    assert withdrawn.receipt.future.cancel()
+    assert withdrawn.future.cancel()
     assert names(inbox.take(10)) == ["kept"]
-    assert not kept.receipt.future.cancel()
+    assert not kept.future.cancel()
 
 
 def test_a_receipt_for_several_is_fulfilled_by_the_last() -> None:
@@ -147,14 +147,15 @@ def test_a_receipt_for_several_is_fulfilled_by_the_last() -> None:
 
 def test_positions_are_told_in_the_order_of_publishing() -> None:
     other = Place("kapelle.ticks", 1)
-    mixed = parcel("a", receipt=Receipt(lambda positions: positions))
+    receipt = Receipt(lambda positions: positions)
+    mixed = parcel("a", receipt=receipt)
     mixed.add(other, (b"b", b"", ()), 1)
     mixed.add(PLACE, (b"c", b"", ()), 1)
-    mixed.receipt.take()
+    receipt.take()
 
     mixed.written({PLACE: 7, other: 3})
 
-    assert mixed.receipt.future.result(0) == [(PLACE, 7), (other, 3), (PLACE, 8)]
+    assert receipt.future.result(0) == [(PLACE, 7), (other, 3), (PLACE, 8)]
 
 
 def test_a_refused_receipt_raises_at_whoever_asks() -> None:

@@ -197,9 +197,10 @@ def test_a_stream_that_is_not_there_is_refused_at_once() -> None:
 
 
 def test_what_cannot_be_encoded_is_refused_at_once() -> None:
+    wrong: Any = "no contract"
     with EmbeddedRuntime(COUNTING, MemoryStore()) as runtime:
         with pytest.raises(NotEncodable):
-            runtime.publish("ticks", "apple", "no contract")
+            runtime.publish("ticks", "apple", wrong)
         with pytest.raises(RecordTooLarge, match=r"at most 1000000 bytes in a record for proof\.ticks-0"):
             runtime.publish("ticks", "apple", bytes(1_000_000))
         with pytest.raises(KeyTooLarge, match="at most 32768 bytes, but found 32769"):

@@ -6,7 +6,7 @@ from typing import Any
 from openlineage.client.event_v2 import RunEvent, RunState
 from openlineage.client.serde import Serde
 
-from kapelle.lineage.events import PRODUCER, Telling
+from kapelle.lineage.events import PRODUCER, LineageEvents
 from kapelle.processors.wiring import RUN_EVENTS, SIGNAL_EVENTS, SIGNALS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.testing import Engine
@@ -22,7 +22,7 @@ def entries(engine: Engine) -> Iterator[Entry]:
 
 
 def told(engine: Engine, namespace: str = "shop") -> list[RunEvent]:
-    telling = Telling(namespace)
+    telling = LineageEvents(namespace)
     return [event for entry in entries(engine) for event in telling.of(entry)]
 
 

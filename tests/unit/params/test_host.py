@@ -10,7 +10,7 @@ from kapelle.processors.definitions import DefinitionRefused, parse_push
 from kapelle.processors.params.host import FIELDS, InstanceFacts, ParamsHost
 from kapelle.processors.params.stored import typed
 from kapelle.processors.sel import ExtensionFailed
-from kapelle.processors.wiring import RUN_COMMANDS, SIGNAL_EVENTS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import RUN_COMMANDS, SIGNAL_EVENTS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS, WORKFLOW_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import RestartPolicy
 from kapelle.testing.engine import Engine, RunHandle
@@ -23,7 +23,7 @@ INITIATORS: dict[str, tuple[dict[str, Any], str, str]] = {
     "manual": ({"type": "manual", "user": "somebody else"}, "MANUAL", ""),
     "time": ({"type": "TIME", "timezone": "Asia/Tokyo"}, "TIME", "Asia/Tokyo"),
     "signal": ({"type": "Signal", "timezone": None}, "SIGNAL", ""),
-    "subworkflow": ({"type": "SUBWORKFLOW", "ancestors": [], "signal_id_map": "nothing"}, "SUBWORKFLOW", ""),
+    "subworkflow": ({"type": "SUBWORKFLOW"}, "SUBWORKFLOW", ""),
 }
 
 
@@ -92,6 +92,22 @@ def expected(kind: str, **changed: Any) -> dict[str, Any]:
     }
 
 
+def begun(engine: Engine, initiator: dict[str, Any], **more: Any) -> RunHandle:
+    """An instance that was started by a person, by a trigger, or by a step of another workflow."""
+    kind = initiator["type"].upper()
+    if kind == "MANUAL":
+        return engine.start(FLOW, initiator=initiator, **more)
+    if kind == "SUBWORKFLOW":
+        calls = {"id": "call", "params": {"subworkflow_id": {"type": "STRING", "value": FLOW}}}
+        steps = [{"subworkflow": {**calls, "explicit_params": True}}]
+        engine.push({"properties": {"owner": "eve"}, "workflow": {"id": "above", "steps": steps}})
+        engine.start("above")
+    else:
+        start = c.Start(engine.request_id(), initiator=json.dumps(initiator), **more)
+        engine.send(WORKFLOW_INTERNAL, FLOW, c.StartTriggered("tester", (start,)))
+    return engine.runs(FLOW)[-1]
+
+
 def created(engine: Engine) -> c.InstanceCreated:
     return next(one for one in reversed(engine.events(WORKFLOW_EVENTS, FLOW)) if isinstance(one, c.InstanceCreated))
 
@@ -112,7 +128,7 @@ def test_every_field_is_expected() -> None:
 def test_a_run_is_told_the_same_everywhere(kind: str) -> None:
     engine = engine_of()
 
-    run = engine.start(FLOW, initiator=INITIATORS[kind][0])
+    run = begun(engine, INITIATORS[kind][0])
     engine.task(run, "load").succeed()
 
     wanted = expected(kind)
@@ -126,7 +142,7 @@ def test_a_run_is_told_the_same_everywhere(kind: str) -> None:
 @pytest.mark.parametrize("kind", INITIATORS)
 def test_a_restart_is_told_the_same_everywhere(kind: str) -> None:
     engine = engine_of()
-    run = engine.start(FLOW, initiator=INITIATORS[kind][0])
+    run = begun(engine, INITIATORS[kind][0])
     engine.task(run, "load").fail("it broke", c.Report.FATAL_ERROR)
 
     restart_by_bob(run)
@@ -141,7 +157,7 @@ def test_a_restart_is_told_the_same_everywhere(kind: str) -> None:
 def test_a_restart_of_an_instance_that_never_ran_is_told_the_same_everywhere(kind: str) -> None:
     engine = engine_of()
     first = engine.start(FLOW)
-    run = engine.start(FLOW, initiator=INITIATORS[kind][0])
+    run = begun(engine, INITIATORS[kind][0])
     run.stop()
     changes = json.dumps({"owner": "eve"})
     engine.send(WORKFLOW_COMMANDS, FLOW, c.ChangeProperties(engine.request_id(), "eve", changes))
@@ -259,7 +275,7 @@ def _reason(initiator: Any, **more: Any) -> str:
         engine.push(whole)
     except AssertionError as error:  # a field that does not exist is refused when it is pushed
         return _said(str(error))
-    run = engine.start(FLOW, initiator=initiator, persist_failed_run=True)
+    run = begun(engine, initiator, persist_failed_run=True)
     changes = run.changes("load")
     return _said(changes[-1].reason if changes else created(engine).reason)
 

@@ -104,6 +104,7 @@ def test_two_files_differ_in_the_rows_that_changed_between_them(tmp_path: Path) 
 
     assert [(each.processor, each.table) for each in found] == [("counting", "counts")]
     assert found[0].before != found[0].after
+    assert isinstance(found[0].after, dict)
     assert found[0].after["count"] in (1, 2)
 
 

@@ -84,7 +84,7 @@ def test_a_row_that_is_gone_or_unreadable_or_too_many_is_named(
     assert verdict.first is not None
     assert (verdict.differences, verdict.first.table, verdict.first.key) == (1, "counts", [key])
     assert verdict.first.expected == expected
-    assert verdict.first.found == found or (found == "unreadable" and "unreadable" in verdict.first.found)
+    assert verdict.first.found == found or (found == "unreadable" and "unreadable" in (verdict.first.found or {}))
 
 
 def test_tables_that_are_the_fold_of_their_history_are_right() -> None:

@@ -139,6 +139,16 @@ def test_a_start_that_is_given_up_is_refused_by_its_request_with_the_reason(monk
     assert letters(engine) == 1
 
 
+def test_a_start_of_a_trigger_that_is_given_up_is_refused_by_its_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = armed(trigger(a={}))
+    give_up(monkeypatch, workflows, c.StartTriggered)
+
+    say(engine, "a", "a1")
+
+    [fired], [refused] = told(engine, c.TriggerFired), engine.refusals()
+    assert (refused.request_id, refused.message) == (fired.request_id, reason("StartTriggered", "workflows"))
+
+
 def test_a_push_that_is_given_up_is_refused_and_the_workflow_is_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = pushed(noop("a"))
     give_up(monkeypatch, workflows, c.PushVersion)

@@ -1,11 +1,9 @@
-"""The timeline of an instance: entries in order, with times, subjects and reasons, and no echoes."""
+"""The timeline of an instance: entries in order, with times, subjects and reasons."""
 
-from typing import Any
-
-from kapelle.processors.runs.timeline import NEWEST, Entry, EntryType, Subject, timeline
+from kapelle.processors.runs.timeline import EntryType, timeline
 from kapelle.processors.wiring import WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action, Report
+from kapelle.schemas.contracts import Action, Report, StepStatus
 from kapelle.testing.engine import RunHandle
 from tests.unit.runs.flows import (
     INCOMPLETE,
@@ -22,26 +20,16 @@ from tests.unit.runs.flows import (
 )
 
 
-def told(run: RunHandle, **more: Any) -> list[Entry]:
-    """The timeline of an instance, from both histories."""
-    of_workflow = [
-        one for one in run.engine.events(WORKFLOW_EVENTS) if getattr(one, "instance_id", None) == run.instance_id
-    ]
-    return timeline([*of_workflow, *run.events()], **more)
-
-
-def texts(entries: list[Entry], subject: Subject, *types: EntryType) -> list[str]:
+def texts(run: RunHandle, step_id: str | None, *types: EntryType) -> list[str]:
+    """The entries about a step, or about the instance, as text."""
     wanted = types or tuple(EntryType)
-    return [one.text for one in entries if one.subject == subject and one.type in wanted]
-
-
-A1 = Subject(1, "a", 1, 1)
+    return [one.body.text for one in run.timeline() if one.step_id == step_id and one.type in wanted]
 
 
 def test_the_states_of_an_instance_are_told_from_its_start_to_its_end() -> None:
     run = started(noop("a"))
 
-    assert texts(told(run), Subject(1), EntryType.STATUS) == ["CREATED", "IN_PROGRESS", "SUCCEEDED"]
+    assert texts(run, None, EntryType.STATUS) == ["CREATED", "IN_PROGRESS", "SUCCEEDED"]
 
 
 def test_every_state_of_an_attempt_is_told() -> None:
@@ -49,9 +37,9 @@ def test_every_state_of_an_attempt_is_told() -> None:
     task(run, "a").begin()
     succeed(run, "a")
 
-    found = texts(told(run), A1, EntryType.STATUS)
+    found = [status for one in run.timeline() for status in one.body.statuses or ()]
 
-    assert found == [*map(str, UNTIL_STARTING), "RUNNING", "FINISHING", "SUCCEEDED"]
+    assert found == [*UNTIL_STARTING, StepStatus.RUNNING, StepStatus.FINISHING, StepStatus.SUCCEEDED]
 
 
 def test_entries_have_the_time_of_their_events_and_are_in_that_order() -> None:
@@ -59,22 +47,22 @@ def test_entries_have_the_time_of_their_events_and_are_in_that_order() -> None:
     run.engine.advance(1_500)
     task(run, "a").begin()
 
-    entries = told(run)
+    entries = run.timeline()
 
     assert [one.at_ms for one in entries] == sorted(one.at_ms for one in entries)
-    running = next(one for one in entries if one.text == "RUNNING")
+    running = next(one for one in entries if one.body.status is StepStatus.RUNNING)
     assert running.at_ms == entries[0].at_ms + 1_500
 
 
-def test_attempts_and_iterations_are_subjects_of_their_own() -> None:
+def test_an_entry_names_the_iteration_and_the_attempt_of_its_step() -> None:
     run = started(step("a", {"a": "more"}, more=False))
     task(run, "a").fail()
     run.engine.advance(MINUTE_MS)
     task(run, "a").succeed(more=True)
 
-    subjects = {one.subject for one in told(run) if one.subject.step_id}
+    subjects = {(one.iteration, one.attempt) for one in run.timeline() if one.type is EntryType.STATUS and one.step_id}
 
-    assert subjects == {A1, Subject(1, "a", 1, 2), Subject(1, "a", 2, 1)}
+    assert subjects == {(1, 1), (1, 2), (2, 1)}
 
 
 def test_a_failure_is_told_with_its_reason() -> None:
@@ -82,7 +70,7 @@ def test_a_failure_is_told_with_its_reason() -> None:
 
     fail(run, "a", "no such table")
 
-    assert texts(told(run), A1, EntryType.DETAILS) == ["no such table"]
+    assert texts(run, "a", EntryType.STATUS)[-1] == "FATALLY_FAILED  no such table"
 
 
 def test_an_action_is_told_with_who_and_why() -> None:
@@ -90,9 +78,7 @@ def test_an_action_is_told_with_who_and_why() -> None:
 
     run.act("a", Action.STOP, "no need")
 
-    (found,) = [one for one in told(run) if one.type is EntryType.ACTION and one.subject == A1]
-    assert found.text == "tester asked for STOP: no need"
-    assert found.author == "tester"
+    assert texts(run, "a", EntryType.ACTION) == ["STOP by tester  no need"]
 
 
 def test_a_stop_of_the_instance_is_told_of_the_instance() -> None:
@@ -100,7 +86,7 @@ def test_a_stop_of_the_instance_is_told_of_the_instance() -> None:
 
     run.stop(Action.STOP, "enough")
 
-    assert texts(told(run), Subject(1), EntryType.ACTION) == ["tester started it", "tester asked for STOP: enough"]
+    assert set(texts(run, None, EntryType.ACTION)) == {"STOP by tester  enough"}
 
 
 def test_a_restart_is_told_of_the_run_that_it_makes() -> None:
@@ -109,8 +95,8 @@ def test_a_restart_is_told_of_the_run_that_it_makes() -> None:
 
     run.restart(INCOMPLETE)
 
-    assert texts(told(run), Subject(2), EntryType.STATUS) == ["CREATED", "IN_PROGRESS"]
-    assert "tester asked for RESTART" in texts(told(run), Subject(2), EntryType.ACTION)
+    found = [one.body.text for one in run.timeline() if one.run_id == 2 and one.step_id is None]
+    assert found == ["CREATED", "The run left the queue", "RESTART by tester", "IN_PROGRESS"]
 
 
 def test_a_run_that_ended_better_than_the_instance_says_so() -> None:
@@ -121,7 +107,7 @@ def test_a_run_that_ended_better_than_the_instance_says_so() -> None:
     run.restart(SPECIFIC, step_id="a")
     succeed(run, "a")
 
-    assert any("of all runs together the instance is FAILED" in one for one in texts(told(run), Subject(2)))
+    assert texts(run, None)[-1] == "FAILED  The status of this run alone is SUCCEEDED"
 
 
 def test_an_instance_that_was_stopped_in_the_queue_has_a_timeline_too() -> None:
@@ -137,25 +123,27 @@ def test_an_instance_that_was_stopped_in_the_queue_has_a_timeline_too() -> None:
 
     second.stop(Action.STOP, "too late")
 
-    assert texts(told(second), Subject(1), EntryType.STATUS) == ["CREATED", "STOPPED"]
+    assert texts(second, None, EntryType.STATUS) == ["CREATED", "STOPPED  too late"]
 
 
-def test_loops_are_told_of_the_instance() -> None:
+def test_loops_are_told_of_their_header() -> None:
     run = started(noop("a", {"a": "n < 2"}, n="=params.getFromStep('step_instance_id')"))
 
-    found = texts(told(run), Subject(1), EntryType.DETAILS)
+    assert texts(run, "a", EntryType.LOG) == [
+        "The loop of 'a' began iteration 2",
+        "The loop of 'a' ended after iteration 2",
+    ]
 
-    assert "The loop of 'a' began iteration 2" in found
-    assert "The loop of 'a' ended with iteration 2" in found
 
-
-def test_a_refused_word_is_told_of_the_attempt_that_it_would_have_changed() -> None:
+def test_a_refused_report_is_told_of_its_step_after_what_came_before_it() -> None:
     run = started(step("a"))
     task(run, "a").begin("one")
 
     task(run, "a").succeed("two")
 
-    assert any("SUCCEEDED of 'two' was refused" in one for one in texts(told(run), A1, EntryType.DETAILS))
+    last = texts(run, "a")[-1]
+    assert last.startswith("The report SUCCEEDED was refused: ")
+    assert last.endswith("[two]")
 
 
 def test_what_a_worker_says_with_a_beat_is_told() -> None:
@@ -165,35 +153,21 @@ def test_what_a_worker_says_with_a_beat_is_told() -> None:
 
     task(run, "a").say(Report.HEARTBEAT, message="half of it is done")
 
-    assert "half of it is done" in texts(told(run), A1)
+    assert texts(run, "a")[-1] == "half of it is done  [worker-1]"
 
 
-def test_neighbours_that_tell_the_same_are_told_once() -> None:
-    run = started(step("a"))
-    task(run, "a").begin("one")
-    for _ in range(5):
-        task(run, "a").succeed("two")
+def test_the_signals_of_a_step_are_told_as_they_come() -> None:
+    events = [
+        c.DependenciesSet(1, "a", 1, 1, ("orders", "items"), ("{}", "{}"), 1),
+        c.DependencyMatched(1, "a", 1, 1, 0, "orders", "7", 1, "{}", 2),
+        c.DependencyMatched(1, "a", 1, 1, 1, "items", "", 0, "{}", 3),
+    ]
 
-    assert sum("was refused" in one for one in texts(told(run), A1)) == 1
-
-
-def test_what_is_told_again_after_something_else_stays() -> None:
-    begun = c.StepChanged(1, "a", 1, 1, 1, (c.StepStatus.CREATED,), 1)
-    words = ["first", "second", "first"]
-    refusals = [c.ReportRefused("a", "t", "w", Report.SUCCEEDED, word, 2 + at) for at, word in enumerate(words)]
-
-    assert len(timeline([begun, *refusals])) == 4
-
-
-def test_of_each_subject_the_newest_entries_are_kept_when_asked_for() -> None:
-    run = started(noop("a", {"a": "n < 60"}, n="=params.getFromStep('step_instance_id')"), noop("b"))
-
-    entries, all_entries = told(run, newest=NEWEST), told(run)
-
-    of_run = [one for one in entries if one.subject == Subject(1)]
-    assert len(of_run) == NEWEST
-    assert of_run == [one for one in all_entries if one.subject == Subject(1)][-NEWEST:]
-    assert texts(entries, Subject(1, "b", 1, 1)) == texts(all_entries, Subject(1, "b", 1, 1))
+    assert [one.body.text for one in timeline(events)] == [
+        "The step waits for signals 'orders', 'items'",
+        "The step received signal 'orders'",
+        "The step no longer waits for signal 'items'",
+    ]
 
 
 def test_events_of_workflows_that_are_of_no_instance_are_passed_over() -> None:

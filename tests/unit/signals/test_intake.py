@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from kapelle.processors.effects import Send, SetAside
-from kapelle.processors.intake.processor import Intake, intake
+from kapelle.processors.intake import intake
+from kapelle.processors.intake.tables import Intake
 from kapelle.processors.messages import Foreign, Message
 from kapelle.processors.runs.signalling import signal_id
 from kapelle.processors.wiring import SIGNAL_INTERNAL
@@ -103,9 +104,9 @@ def test_of_the_data_of_an_event_strings_and_integers_are_parameters_and_all_els
 
 WRONG: list[tuple[Any, Headers | None, str]] = [
     (None, None, "Expected a signal, but the record has no value"),
-    (b"no signal", None, "Expected Avro, JSON or a CloudEvent, but the value is no JSON"),
-    (b"\xff", None, "Expected Avro, JSON or a CloudEvent, but the value is no JSON"),
-    (b"[" * 100_000, None, "Expected Avro, JSON or a CloudEvent, but the value is no JSON"),
+    (b"no signal", None, "Expected Avro, JSON or a CloudEvent, but the value is not JSON"),
+    (b"\xff", None, "Expected Avro, JSON or a CloudEvent, but the value is not JSON"),
+    (b"[" * 100_000, None, "Expected Avro, JSON or a CloudEvent, but the value is not JSON"),
     ([1], None, "Expected a JSON object, but found a list"),
     ({}, None, "Expected the name of a signal, with at most 256 characters"),
     ({"name": ""}, None, "Expected the name of a signal"),

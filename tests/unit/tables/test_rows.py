@@ -1,5 +1,6 @@
 """Rows carry a version: older ones are read for ever, and what cannot be read is named."""
 
+from enum import StrEnum, auto
 from typing import Any
 
 import msgspec
@@ -25,6 +26,10 @@ class Person(msgspec.Struct, frozen=True):
     extra: Any = None
 
 
+class Mood(StrEnum):
+    CALM = auto()
+
+
 class Loose(msgspec.Struct):
     name: str
 
@@ -45,6 +50,18 @@ PEOPLE = table(
 
 def declared(row: Any, form: RowForm | None = None) -> TableSpec[Any, Any]:
     return table("people", key=tuple[str], row=row, form=form)
+
+
+def plain(row: Any) -> bool:
+    return RowCodec(declared(row)).is_plain
+
+
+def test_only_rows_that_are_the_same_when_they_are_read_again_are_plain() -> None:
+    assert plain(msgspec.defstruct("Flat", [("a", str), ("b", int | None), ("c", bool), ("d", Mood)], frozen=True))
+    assert plain(msgspec.defstruct("Nested", [("a", Name), ("b", tuple[str, ...])], frozen=True))
+
+    for of in (dict[str, int], frozenset[str], float, int | float, tuple[float, ...], tuple[dict[str, int], ...], Any):
+        assert not plain(msgspec.defstruct("Deep", [("a", of)], frozen=True))
 
 
 def test_a_row_is_its_version_and_msgpack() -> None:

@@ -10,6 +10,7 @@ from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Stream
 from kapelle.processors.tables import RowForm, Tables, table
 from kapelle.topology.tables import Batch, MemoryStore, ShardMeta, ShardState, Store
+from kapelle.topology.tables.table import KNOWN_BYTES_MAX
 from tests.unit.tables.declared import META, SHOP, Note, Shop, commit, shard
 
 ROW = Note("row")
@@ -17,6 +18,10 @@ ROW = Note("row")
 
 class OldNote(msgspec.Struct, frozen=True):
     words: str
+
+
+class Counts(msgspec.Struct, frozen=True):
+    by_name: dict[str, int]
 
 
 def processor(tables: type[Tables], name: str = "shop") -> Processor[Any]:
@@ -274,3 +279,43 @@ def test_a_table_of_one_row_has_the_empty_key() -> None:
 
     assert state.reader.total.get(()) == ROW
     assert state.reader.total.first() == ((), ROW)
+
+
+def test_a_row_that_was_read_is_read_anew_after_a_write_an_abort_and_a_restore(store: Store) -> None:
+    state = shard(store)
+    assert state.reader.stock.get(("a",)) is None
+
+    state.writer.stock.put(("a",), Note("first"))
+    assert state.reader.stock.get(("a",)) == Note("first")
+    state.clear()
+    assert state.reader.stock.get(("a",)) is None
+
+    batch = Batch()
+    state.restore([(b"stock\0a\0", b"\x01\x81\xa4text\xa8restored")], batch)
+    store.write(batch)
+    assert state.reader.stock.get(("a",)) == Note("restored")
+    state.writer.stock.delete(("a",))
+    assert state.reader.stock.get(("a",)) is None
+
+
+def test_a_row_with_a_dictionary_is_read_in_the_order_in_which_it_is_stored(store: Store) -> None:
+    state = ShardState(processor(declared(counts=table("counts", key=tuple[str], row=Counts))), 0, store)
+    tables: Any = state.writer
+    tables.counts.put(("a",), Counts({"b": 1, "a": 2}))
+
+    assert list(tables.counts.get(("a",)).by_name) == ["a", "b"]
+    assert tables.counts.get(("a",)) is tables.counts.get(("a",))
+
+
+def test_what_was_read_is_forgotten_when_it_takes_too_much(store: Store) -> None:
+    state = shard(store)
+    long = Note("x" * (KNOWN_BYTES_MAX // 8))
+    for number in range(20):
+        state.writer.stock.put((str(number),), long)
+        commit(state, store)
+
+    read = [state.reader.stock.get((str(number),)) for number in range(20)]
+
+    assert read == [long] * 20
+    assert state.reader.stock.get(("19",)) is read[19]
+    assert state.reader.stock.get(("0",)) is not read[0]

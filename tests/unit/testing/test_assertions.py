@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kapelle.client import Workflow
+from kapelle.schemas.contracts import StepChanged
 from kapelle.testing import Engine, Refused, RunHandle, assert_event, assert_not_run, assert_run, assert_step
 from kapelle.testing.definitions import Definition
 
@@ -66,7 +67,10 @@ def test_an_event_that_is_missing_is_told_with_what_there_is_of_its_kind(run: Ru
 
 
 def test_an_event_that_is_there_is_given(run: RunHandle) -> None:
-    assert assert_event(run, "StepChanged", step_id="a").step_id == "a"
+    found = assert_event(run, "StepChanged", step_id="a")
+
+    assert isinstance(found, StepChanged)
+    assert found.step_id == "a"
 
 
 @pytest.mark.parametrize("form", ["built", "object", "text", "json file", "yaml file"])

@@ -14,6 +14,8 @@ from kapelle.topology.deadletters import origin_of
         ("publisher.steps/my-prefix.runs.events-12-0#1", "my-prefix.runs.events-12@0"),
         ("workflows-0-timer-1700000000000-3-etl-due-1-2", None),
         ("workflows-0-timer-1700000000000-3-etl-due-1-2#4", None),
+        ("my-timer-prefix.runs.events-3-17", "my-timer-prefix.runs.events-3@17"),
+        ("runs-0-timer-1700000000000-5-etl/1-lease-1-2#1", None),
         ("x", None),
     ],
 )

@@ -62,26 +62,32 @@ def test_what_is_left_of_a_partition_comes_after_the_others_and_keeps_its_order(
 # In a member --------------------------------------------------------------------------------------------------------
 
 
-def going_on(rounds: int) -> Processor[Counting]:
-    """Each tick sets a background timer, which goes on by itself for so many rounds."""
+def going_on(rounds: int, *, turns_named: bool = False) -> Processor[Counting]:
+    """Each tick sets a background timer, which goes on by itself for so many rounds.
+
+    If names of timers tell whose turn it is, all keys that begin with the same letter share their turns.
+    """
+
+    def name_of(key: str, number: int) -> str:
+        return f"more/{key[0]}/{number}" if turns_named else f"more/{number}"
 
     def more(message: Message[TimerDue], state: Counting, now_ms: int) -> Iterable[Effect]:
-        return (Emit(Counted(f"more of {message.key}", "word", int(message.value.name.partition("/")[2]))),)
+        return (Emit(Counted(f"more of {message.key}", "word", int(message.value.name.rpartition("/")[2]))),)
 
     def applied(message: Message[Counted], state: Counting) -> None:
         event = message.value
         begun = event.count if event.id.startswith("more") else 0
         if begun:
-            state.timers.cancel(message.key, f"more/{begun}")
+            state.timers.cancel(message.key, name_of(message.key, begun))
         if begun < rounds:
-            state.timers.set(message.key, f"more/{begun + 1}", 1)
+            state.timers.set(message.key, name_of(message.key, begun + 1), 1)
 
     def begin(message: Message[Tick], state: Counting, now_ms: int) -> Iterable[Effect]:
         return (Emit(Counted(message.value.id, "word", 0)),)
 
     processor = processor_of(begin, applied)
     processor.timer_due(more)
-    processor.in_background("more")
+    processor.in_background("more", turns_named=turns_named)
     return processor
 
 
@@ -159,3 +165,47 @@ def test_a_slow_decision_ends_its_cycle_so_that_what_came_before_it_is_seen() ->
     world.run()
     assert told(world) == ["slow", "slow", "1"]
     assert world.member.counters.records == 3
+
+
+def test_work_that_goes_on_alone_on_an_idle_machine_does_not_rest_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "REST_FACTOR", 1e9)
+    monkeypatch.setattr(folding, "IDLE_SHARE", 0.0)
+    monkeypatch.setattr(folding, "CONTENDED_SHARE", 1e9)  # whatever else the machine does during the test
+    world = World(going_on(rounds=10), settings=ONE_A_CYCLE)
+    world.run()
+    world.member.rests = True
+    world.publish("ticks", "long/1", tick("long"))
+    world.step(4)
+    assert told(world) == ["long", *["more of long/1"] * 3]
+
+    world.publish("ticks", "short/1", tick("short"))
+    world.step()
+
+    assert told(world)[-1] == "short"  # and nothing after it in the same cycle
+
+
+def test_work_that_had_to_wait_for_the_cpu_rests_as_long_as_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "REST_FACTOR", 1e9)
+    monkeypatch.setattr(folding, "IDLE_SHARE", 0.0)
+    monkeypatch.setattr(folding, "CONTENDED_SHARE", -1.0)
+    world = World(going_on(rounds=10), settings=ONE_A_CYCLE)
+    world.run()
+    world.member.rests = True
+    world.publish("ticks", "long/1", tick("long"))
+
+    world.step(4)
+
+    assert told(world) == ["long", "more of long/1"]
+
+
+def test_work_that_goes_on_takes_turns_by_the_names_of_its_timers_if_they_tell() -> None:
+    world = World(going_on(rounds=3, turns_named=True), settings=ONE_A_CYCLE)
+    world.run()
+    for key in ("tree/1", "t-inner/1", "t-inner/2", "other/1"):
+        world.publish("ticks", key, tick(key))
+
+    world.run()
+
+    more = [name.removeprefix("more of ")[0] for name in told(world) if name.startswith("more")]
+    assert (more.count("t"), more.count("o")) == (9, 3)
+    assert sorted(more[:6]) == ["o"] * 3 + ["t"] * 3

@@ -3,7 +3,7 @@
 import pytest
 
 from kapelle.processors.definitions.models import Rule
-from kapelle.processors.wiring import SIGNAL_INTERNAL
+from kapelle.processors.wiring import SIGNAL_INTERNAL, WORKFLOW_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.testing.engine import AUTHOR, Engine
 from kapelle.topology.crash import Crash, CrashPoint, never
@@ -108,7 +108,8 @@ def test_a_start_that_is_asked_for_twice_by_the_same_signals_is_one() -> None:
     [fired] = told(engine, c.TriggerFired)
     initiator = f'{{"type":"SIGNAL","trigger_uuid":"{fired.trigger_id}","signal_id_map":{{"a":1}}}}'
 
-    command(engine, c.StartInstances("signal", (c.Start(fired.request_id, initiator=initiator),)))
+    again = c.StartTriggered("signal", (c.Start(fired.request_id, initiator=initiator),))
+    engine.send(WORKFLOW_INTERNAL, FLOW, again)
 
     assert starts(engine, FLOW) == [{"a": 1}]
     assert len(told(engine, c.StartDuplicated)) == 1

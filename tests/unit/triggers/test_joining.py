@@ -147,7 +147,7 @@ def test_of_the_latest_only_the_newest_waits() -> None:
 
     assert starts(engine) == [{"a": 2, "b": 1}]
     assert [(one.sequence, one.reason) for one in told(engine, c.SignalPassedOver)] == [
-        (1, "Expected the latest, and 2 is newer")
+        (1, "Expected the latest signal, but signal 2 is newer")
     ]
 
 

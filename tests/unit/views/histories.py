@@ -10,13 +10,14 @@ from kapelle.testing.engine import Engine
 from kapelle.topology.journal import EmbeddedJournal, Entry, Point
 from kapelle.views import Views
 from kapelle.views.database import Database
+from kapelle.views.leaves import write_leaves
 from kapelle.views.projection import FOLLOWED, project
 from kapelle.views.rows import Cells, Key, Line, Page, Run
 from kapelle.views.schema import KEYS, grade_of
 from kapelle.views.writing import amend, erase, forget, put_statement, write_labels, write_told
 
 TYPE = "python"
-TABLES = (*KEYS, "labels", "counts", "timeline")
+TABLES = (*KEYS, "labels", "counts", "timeline", "leaves", "rollups")
 
 
 def step(step_id: str, kind: str = "NoOp", *successors: str) -> dict[str, Any]:
@@ -102,6 +103,9 @@ class OneByOne:
     ) -> None:
         write_labels(self._connection, [(instance, created_at_ms, version, labels)])
 
+    def leaf(self, at: tuple[str, int, str], cells: Cells) -> None:
+        write_leaves(self._connection, {at[:2]: {at[2]: cells}})
+
     def news(self, text: str) -> None:
         """Nobody waits."""
 
@@ -145,4 +149,4 @@ def dump(database: Database) -> dict[str, list[tuple[Any, ...]]]:
             table: sorted((tuple(row) for row in connection.execute(f"SELECT * FROM {table}")), key=repr)  # noqa: S608
             for table in TABLES
         }
-    return {**found, "counts": [row for row in found["counts"] if row[2]]}
+    return {**found, **{table: [row for row in found[table] if row[-1]] for table in ("counts", "rollups")}}

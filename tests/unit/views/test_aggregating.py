@@ -10,7 +10,7 @@ from kapelle.views import Views
 from kapelle.views.queries import instances
 from kapelle.views.queries.aggregating import aggregate, aggregated_info, matrix, runtime_overview
 from kapelle.views.queries.browsing import browse
-from kapelle.views.queries.pages import Wanted
+from kapelle.views.queries.pages import PageRequest
 from tests.unit.views.histories import TYPE, definition, fold, step, used_engine, view_of
 
 SPECIFIC = RestartPolicy.RESTART_FROM_SPECIFIC
@@ -153,7 +153,7 @@ def test_a_step_that_timed_out_counts_more_than_one_that_was_stopped() -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_the_status_of_every_instance_is_that_of_the_engine(seed: int) -> None:
     views = view_of(used_engine(seed, operations=120))
-    page = views.read(browse, Wanted(200))
+    page = views.read(browse, PageRequest(200))
 
     compared = 0
     for record in page["elements"]:
@@ -171,7 +171,7 @@ def test_the_status_of_every_instance_is_that_of_the_engine(seed: int) -> None:
 def overview(views: Views, run_id: int | None = None) -> Any:
     found = views.read(aggregate, ("etl", 1), run_id)
     assert found is not None
-    return runtime_overview(found, ("etl", 1))
+    return views.read(runtime_overview, found, ("etl", 1))
 
 
 def test_an_overview_counts_the_steps_of_the_run_by_status_with_their_places() -> None:

@@ -15,7 +15,7 @@ from kapelle.views.database import Database
 from kapelle.views.queries import explaining, instances, lineage, signals, steps, triggers, workflows
 from kapelle.views.queries.browsing import browse
 from kapelle.views.queries.lineage import Direction
-from kapelle.views.queries.pages import Wanted
+from kapelle.views.queries.pages import PageRequest
 from kapelle.views.queries.requests import outcomes
 from kapelle.views.retention import DAY_MS, Retention
 from kapelle.views.schema import BY_AGE
@@ -37,7 +37,7 @@ def aged(engine: Engine, views: Views, days: float) -> int:
 
 
 def numbers(views: Views, name: str) -> list[int]:
-    return [one["sequence"] for one in views.read(signals.of_name, name, Wanted(200))["elements"]]
+    return [one["sequence"] for one in views.read(signals.of_name, name, PageRequest(200))["elements"]]
 
 
 def test_old_signals_leave_with_what_was_made_of_them() -> None:
@@ -56,7 +56,7 @@ def test_old_signals_leave_with_what_was_made_of_them() -> None:
     for table in ("signals", "offers"):
         assert {row[1] for row in found[table]} <= {3, 4}, table
     assert {row[3] for row in found["trigger_signals"]} <= {3, 4}
-    assert views.read(signals.refused, "x", Wanted(), None)["total_count"] == 2
+    assert views.read(signals.refused, "x", PageRequest(), None)["total_count"] == 2
     assert views.read(signals.signal, "x", 1) is None
     assert [one.kind for one in views.read(outcomes, "x-s0")] == []
     assert [one.kind for one in views.read(outcomes, "x-s3")] == ["SignalAccepted", "SignalDuplicated"]
@@ -165,17 +165,17 @@ def test_what_is_left_of_a_name_is_counted_and_paged_as_it_is() -> None:
     expected = [12, 11, 10, 9, 7, 4, 1]
 
     pages: list[list[int]] = []
-    places: list[tuple[int, int]] = []
+    places: list[tuple[int | None, int | None]] = []
     cursor: str | None = None
     while len(pages) < 4:
-        page = views.read(signals.of_name, "x", Wanted(2, cursor))
+        page = views.read(signals.of_name, "x", PageRequest(2, cursor))
         pages.append([one["sequence"] for one in page["elements"]])
         places.append((page["page_info"]["start_index"], page["total_count"]))
         cursor = page["page_info"]["end_cursor"]
 
     assert [number for page in pages for number in page] == expected
     assert places == [(1, 7), (3, 7), (5, 7), (7, 7)]
-    backwards = views.read(signals.of_name, "x", Wanted(2, cursor, backwards=True))
+    backwards = views.read(signals.of_name, "x", PageRequest(2, cursor, backwards=True))
     assert [one["sequence"] for one in backwards["elements"]] == [7, 4]
     assert backwards["page_info"]["start_index"] == 5
 
@@ -192,7 +192,7 @@ def test_a_name_that_has_left_goes_on_with_its_numbers_when_it_is_announced_agai
     say(engine, "x", "again", day=9)
     fold(views)
 
-    page = views.read(signals.of_name, "x", Wanted())
+    page = views.read(signals.of_name, "x", PageRequest())
     assert ([one["sequence"] for one in page["elements"]], page["total_count"]) == ([4], 1)
     assert page["page_info"]["start_index"] == 1
 
@@ -295,7 +295,7 @@ def test_a_deleted_workflow_leaves_when_its_instances_have() -> None:
     engine.push(definition("etl", step("a")))
     engine.start("etl")
     fold(views)
-    assert [one["workflow_instance_id"] for one in views.read(browse, Wanted())["elements"]] == [2]
+    assert [one["workflow_instance_id"] for one in views.read(browse, PageRequest())["elements"]] == [2]
 
 
 def test_no_walk_by_age_looks_at_what_is_younger_and_none_sorts() -> None:
@@ -362,12 +362,16 @@ def told(views: Views, at: tuple[str, int]) -> dict[str, Any]:
 def test_all_that_is_told_of_an_instance_that_stays_is_told_as_before(seed: int) -> None:
     engine = busy_engine(seed)
     views = view_of(engine)
-    there = {(one["workflow_id"], one["workflow_instance_id"]) for one in views.read(browse, Wanted(200))["elements"]}
+    there = {
+        (one["workflow_id"], one["workflow_instance_id"]) for one in views.read(browse, PageRequest(200))["elements"]
+    }
     before = {at: told(views, at) for at in there}
 
     gone = [aged(engine, views, days) for days in (20, 6, 1)]
 
-    left = {(one["workflow_id"], one["workflow_instance_id"]) for one in views.read(browse, Wanted(200))["elements"]}
+    left = {
+        (one["workflow_id"], one["workflow_instance_id"]) for one in views.read(browse, PageRequest(200))["elements"]
+    }
     assert sum(gone) > 0
     assert left < there
     assert {at: told(views, at) for at in left} == {at: before[at] for at in left}

@@ -1,18 +1,21 @@
 """Finding instances: every filter, pages that neither skip nor repeat, and statements that never read a whole table."""
 
 import itertools
+import json
 import random
 from typing import Any
 
 import pytest
 
+from kapelle.processors.wiring import WORKFLOW_INTERNAL
+from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import RestartPolicy
-from kapelle.testing.engine import Engine
+from kapelle.testing.engine import Engine, RunHandle
 from kapelle.views import Views
 from kapelle.views.database import Database
 from kapelle.views.labels import initiator_label, param_label, tag_label
-from kapelle.views.queries.browsing import COUNTED_MAX, LOOKED_MAX, Filters, Looking, browse, counts
-from kapelle.views.queries.pages import Wanted
+from kapelle.views.queries.browsing import COUNTED_MAX, LOOKED_MAX, Filters, InstanceSearch, browse, counts
+from kapelle.views.queries.pages import Page, PageRequest
 from tests.unit.views.histories import TYPE, definition, deleted, fold, step, used_engine, view_of
 
 STATUSES = ("SUCCEEDED", "FAILED", "STOPPED", "CREATED", "IN_PROGRESS")
@@ -20,8 +23,18 @@ FROM_BEGINNING = RestartPolicy.RESTART_FROM_BEGINNING
 Key = tuple[str, int]
 
 
-def keys(page: dict[str, Any]) -> list[Key]:
+def keys(page: Page) -> list[Key]:
     return [(one["workflow_id"], one["workflow_instance_id"]) for one in page["elements"]]
+
+
+def started(engine: Engine, workflow_id: str, **fields: Any) -> RunHandle:
+    """An instance that a person or a time trigger has started."""
+    if fields["initiator"]["type"] == "manual":
+        return engine.start(workflow_id, **fields)
+    texts: dict[str, Any] = {name: json.dumps(value) for name, value in fields.items()}
+    start = c.Start(engine.request_id(), **texts)
+    engine.send(WORKFLOW_INTERNAL, workflow_id, c.StartTriggered("tester", (start,)))
+    return engine.runs(workflow_id)[-1]
 
 
 def labelled_engine(seed: int, instances: int = 60) -> Engine:
@@ -32,7 +45,8 @@ def labelled_engine(seed: int, instances: int = 60) -> Engine:
         pushed["workflow"] |= {"params": {"day": {"type": "LONG", "value": 0}}, "tags": [f"defined-{name}"]}
         engine.push(pushed)
     for number in range(instances):
-        run = engine.start(
+        run = started(
+            engine,
             chance.choice(["one", "two", "three"]),
             run_params={"day": {"type": "LONG", "value": chance.randrange(4)}},
             runtime_tags=chance.choice([[], ["nightly"], [{"name": "nightly"}, "late"]]),
@@ -53,7 +67,7 @@ def all_pages(views: Views, filters: Filters, limit: int, *, backwards: bool = F
     found: list[Key] = []
     cursor: str | None = None
     while True:
-        page = views.read(browse, Wanted(limit, cursor, backwards), filters)
+        page = views.read(browse, PageRequest(limit, cursor, backwards), filters)
         info = page["page_info"]
         found = keys(page) + found if backwards else found + keys(page)
         if not info["has_previous_page" if backwards else "has_next_page"]:
@@ -105,7 +119,7 @@ def test_pages_show_what_a_look_at_every_instance_would_find(
     for _ in range(120):
         filters, limit = some_filters(chance, times), chance.randrange(1, 9)
         wanted = expected(views, filters)
-        page = views.read(browse, Wanted(limit), filters)
+        page = views.read(browse, PageRequest(limit), filters)
         assert all_pages(views, filters, limit) == wanted, filters
         assert all_pages(views, filters, limit, backwards=True) == wanted, filters
         assert page["total_count"] == len(wanted), filters
@@ -138,7 +152,7 @@ def test_an_instance_is_found_by_the_parameters_of_each_of_its_runs() -> None:
     views = view_of(engine)
 
     found = {
-        text: keys(views.read(browse, Wanted(), Filters(labels=(param_label(*text.split(" ")),))))
+        text: keys(views.read(browse, PageRequest(), Filters(labels=(param_label(*text.split(" ")),))))
         for text in ("day 1", "day 2", "day 3", "who ann=b")
     }
 
@@ -153,7 +167,7 @@ def test_pages_neither_skip_nor_repeat_while_instances_come_and_end() -> None:
     cursor: str | None = None
 
     while True:
-        page = views.read(browse, Wanted(7, cursor))
+        page = views.read(browse, PageRequest(7, cursor))
         shown += keys(page)
         cursor = page["page_info"]["end_cursor"]
         for _ in range(3):
@@ -182,7 +196,7 @@ def test_counts_are_those_of_the_instances_whatever_is_deleted() -> None:
         fold(views)
 
     assert views.read(counts, "wf-1") == {}
-    assert views.read(browse, Wanted(), Filters(workflow_id="wf-1"))["total_count"] == 0
+    assert views.read(browse, PageRequest(), Filters(workflow_id="wf-1"))["total_count"] == 0
 
 
 # What it costs -------------------------------------------------------------------------------------------------------
@@ -208,7 +222,7 @@ def test_no_list_of_instances_reads_or_sorts_a_whole_table(few: int, monkeypatch
 
     with filled(200).reading() as connection:
         for filters in every_filter():
-            looking = Looking(connection, filters)
+            looking = InstanceSearch(connection, filters)
             for after, newer in itertools.product((None, (1, "etl", 1)), (False, True)):
                 text, values = looking.statement(after, newer=newer)
                 plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text} LIMIT 50", values)]
@@ -227,7 +241,9 @@ def filled(count: int) -> Database:
             for number in range(1, count + 1)
         ]
         connection.executemany(
-            "INSERT INTO instances VALUES (?1, ?2, 1, ?3, 7, 1700000000000 + ?2 / 3)", [(*row,) for row in rows]
+            """INSERT INTO instances (workflow_id, instance_id, run_id, status, grade, created_at_ms)
+            VALUES (?1, ?2, 1, ?3, 7, 1700000000000 + ?2 / 3)""",
+            [(*row,) for row in rows],
         )
         connection.executemany(
             "INSERT INTO labels VALUES (?1, 1700000000000 + ?3 / 3, ?2, ?3)",
@@ -239,7 +255,7 @@ def filled(count: int) -> Database:
     return database
 
 
-def work(database: Database, filters: Filters, wanted: Wanted) -> int:
+def work(database: Database, filters: Filters, wanted: PageRequest) -> int:
     """How many instructions SQLite needs for a page."""
     done = 0
 
@@ -265,7 +281,7 @@ def test_a_page_costs_the_same_however_many_instances_there_are() -> None:
     ]
     small, large = filled(5_000), filled(40_000)
 
-    costs = [(work(small, one, Wanted(50)), work(large, one, Wanted(50))) for one in asked]
+    costs = [(work(small, one, PageRequest(50)), work(large, one, PageRequest(50))) for one in asked]
 
     assert all(many < 1.2 * few + 500 for few, many in costs), costs
 
@@ -280,7 +296,7 @@ def test_a_label_together_with_all_else_costs_no_more_than_what_is_looked_at_for
         Filters(labels=("tag:none",)),
     ]
 
-    costs = [work(database, one, Wanted(50)) for one in asked]
+    costs = [work(database, one, PageRequest(50)) for one in asked]
 
     assert [one for one in costs if one > 40 * LOOKED_MAX] == [], costs
 
@@ -288,12 +304,12 @@ def test_a_label_together_with_all_else_costs_no_more_than_what_is_looked_at_for
 def test_a_page_is_short_where_too_many_would_have_to_be_looked_at_and_the_next_one_goes_on() -> None:
     database = filled(45_000)
     filters = Filters(labels=("tag:1", "tag:none"))
-    pages: list[dict[str, Any]] = []
+    pages: list[Page] = []
     cursor: str | None = None
 
     with database.reading() as connection:
         while not pages or pages[-1]["page_info"]["has_next_page"]:
-            pages.append(browse(connection, Wanted(50, cursor), filters))
+            pages.append(browse(connection, PageRequest(50, cursor), filters))
             cursor = pages[-1]["page_info"]["end_cursor"]
 
     assert [len(page["elements"]) for page in pages] == [0, 0, 0]
@@ -304,10 +320,10 @@ def test_what_there_are_very_many_of_is_not_counted_to_the_end() -> None:
     database = filled(2 * COUNTED_MAX + 1_000)
 
     with database.reading() as connection:
-        labelled = browse(connection, Wanted(50), Filters(labels=("tag:1",)))
-        whole = browse(connection, Wanted(50), Filters())
-        first = browse(connection, Wanted(1, None, backwards=True), Filters())
-        deep = browse(connection, Wanted(1, first["page_info"]["start_cursor"], backwards=True), Filters())
+        labelled = browse(connection, PageRequest(50), Filters(labels=("tag:1",)))
+        whole = browse(connection, PageRequest(50), Filters())
+        first = browse(connection, PageRequest(1, None, backwards=True), Filters())
+        deep = browse(connection, PageRequest(1, first["page_info"]["start_cursor"], backwards=True), Filters())
 
     assert (labelled["total_count"], labelled["page_info"]["start_index"]) == (None, 1)
     assert whole["total_count"] == 2 * COUNTED_MAX + 1_000

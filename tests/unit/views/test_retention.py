@@ -11,7 +11,7 @@ from kapelle.views import Views
 from kapelle.views.progress import Progress, ends_of
 from kapelle.views.queries import instances
 from kapelle.views.queries.browsing import Filters, browse, counts
-from kapelle.views.queries.pages import Wanted
+from kapelle.views.queries.pages import PageRequest
 from kapelle.views.retention import DAY_MS, Retention, take_away
 from tests.unit.views.histories import TYPE, definition, deleted, dump, fold, step, used_engine, view_of
 
@@ -19,7 +19,7 @@ OF_INSTANCES = ("instances", "runs", "attempts", "timeline", "tasks", "labels", 
 
 
 def ids(views: Views) -> list[int]:
-    return [one["workflow_instance_id"] for one in views.read(browse, Wanted(200))["elements"]]
+    return [one["workflow_instance_id"] for one in views.read(browse, PageRequest(200))["elements"]]
 
 
 def aged_engine() -> Engine:
@@ -47,7 +47,7 @@ def test_what_ended_long_ago_leaves_and_what_runs_stays() -> None:
     assert ids(views) == [3, 2]
     assert views.read(instances.run, "etl", 1) is None
     assert views.read(counts) == {"IN_PROGRESS": 1, "SUCCEEDED": 1}
-    assert views.read(browse, Wanted(), Filters(labels=("tag:old",)))["total_count"] == 0
+    assert views.read(browse, PageRequest(), Filters(labels=("tag:old",)))["total_count"] == 0
 
 
 def test_nothing_of_an_instance_that_has_left_stays_behind() -> None:

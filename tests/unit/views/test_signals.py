@@ -18,7 +18,7 @@ from kapelle.views.projection import project
 from kapelle.views.projection.projecting import SIGNALLED
 from kapelle.views.queries import explaining, lineage, signals, triggers
 from kapelle.views.queries.lineage import Direction
-from kapelle.views.queries.pages import Wanted, cursor_of
+from kapelle.views.queries.pages import PageRequest, cursor_of
 from kapelle.views.queries.requests import outcomes
 from tests.unit.views.histories import OneByOne, dump, entries_of, written
 from tests.unit.views.signalled import chain, on, push, say, view_of, waits
@@ -100,8 +100,8 @@ def test_names_are_listed_with_what_there_is_of_each() -> None:
     engine.start("waiting")
 
     views = view_of(engine)
-    page = views.read(signals.names, Wanted())
-    orders = views.read(signals.names, Wanted(), "orders/")
+    page = views.read(signals.names, PageRequest())
+    orders = views.read(signals.names, PageRequest(), "orders/")
 
     assert [(one["name"], one["signals"], one["triggers"], one["waiting_steps"]) for one in page["elements"]] == [
         ("nobody says", 0, 0, 1),
@@ -121,9 +121,9 @@ def test_signals_of_a_name_are_pages_the_latest_first() -> None:
         say(engine, "a", str(number), n=number)
     views = view_of(engine)
 
-    first = views.read(signals.of_name, "a", Wanted(2))
-    second = views.read(signals.of_name, "a", Wanted(2, first["page_info"]["end_cursor"]))
-    back = views.read(signals.of_name, "a", Wanted(2, second["page_info"]["start_cursor"], backwards=True))
+    first = views.read(signals.of_name, "a", PageRequest(2))
+    second = views.read(signals.of_name, "a", PageRequest(2, first["page_info"]["end_cursor"]))
+    back = views.read(signals.of_name, "a", PageRequest(2, second["page_info"]["start_cursor"], backwards=True))
 
     assert [one["sequence"] for one in first["elements"]] == [5, 4]
     assert [one["sequence"] for one in second["elements"]] == [3, 2]
@@ -146,7 +146,7 @@ def test_a_cursor_of_another_list_is_refused() -> None:
     views = view_of(Engine())
 
     with pytest.raises(BadCursor):
-        views.read(signals.of_name, "a", Wanted(2, cursor_of([2**70])))
+        views.read(signals.of_name, "a", PageRequest(2, cursor_of([2**70])))
 
 
 def test_what_came_of_an_announcement_is_an_outcome_of_its_request() -> None:
@@ -168,9 +168,9 @@ def test_announcements_in_vain_are_listed_by_id() -> None:
         say(engine, "a", signal_id)
     views = view_of(engine)
 
-    page = views.read(signals.refused, "a", Wanted(2), None)
-    rest = views.read(signals.refused, "a", Wanted(2, page["page_info"]["end_cursor"]), None)
-    one = views.read(signals.refused, "a", Wanted(), "2")
+    page = views.read(signals.refused, "a", PageRequest(2), None)
+    rest = views.read(signals.refused, "a", PageRequest(2, page["page_info"]["end_cursor"]), None)
+    one = views.read(signals.refused, "a", PageRequest(), "2")
 
     assert [found["duplicate_of"] for found in (*page["elements"], *rest["elements"])] == [1, 2, 1]
     assert [found["signal_id"] for found in one["elements"]] == ["2"]
@@ -241,7 +241,7 @@ def test_signals_that_are_passed_over_or_skipped_tell_why() -> None:
         "choosy": "SKIPPED",
         "keyless": "PASSED_OVER",
     }
-    assert found["latest"]["reason"] == "Expected the latest, and 2 is newer"
+    assert found["latest"]["reason"] == "Expected the latest signal, but signal 2 is newer"
     assert found["choosy"]["reason"] == "The condition 'x__day > 5' is not true"
     assert "join keys other" in found["keyless"]["reason"]
 

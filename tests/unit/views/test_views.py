@@ -19,7 +19,7 @@ from kapelle.views import BadCursor, ViewFailed, Views
 from kapelle.views.projection import FOLLOWED
 from kapelle.views.queries import instances, steps, tasks, workflows
 from kapelle.views.queries.browsing import Filters, browse
-from kapelle.views.queries.pages import Wanted, cursor_of, place_of
+from kapelle.views.queries.pages import PageRequest, cursor_of, place_of
 from kapelle.views.waiting import Noticeboard
 from tests.unit.views.histories import TYPE, definition, dump, step, used_engine, view_of
 
@@ -159,13 +159,13 @@ def test_pages_stay_where_they_are_while_instances_come() -> None:
     for _ in range(5):
         engine.start("etl")
     views = view_of(engine)
-    first = views.read(browse, Wanted(2))
+    first = views.read(browse, PageRequest(2))
     for _ in range(3):
         engine.start("etl")
     while views.folding.step():
         pass
 
-    second = views.read(browse, Wanted(2, first["page_info"]["end_cursor"]))
+    second = views.read(browse, PageRequest(2, first["page_info"]["end_cursor"]))
 
     shown = [[one["workflow_instance_id"] for one in page["elements"]] for page in (first, second)]
     assert shown == [[5, 4], [3, 2]]
@@ -185,8 +185,9 @@ def test_the_view_agrees_with_the_engine_on_every_status() -> None:
     engine = used_engine(5, operations=80)
     views = view_of(engine)
 
-    page = views.read(browse, Wanted(200))
+    page = views.read(browse, PageRequest(200))
 
+    assert page["total_count"] is not None
     assert page["total_count"] > 5
     for found in page["elements"]:
         state = engine.state("workflows", found["workflow_id"])
@@ -245,10 +246,10 @@ def test_a_deleted_workflow_is_hidden_with_all_that_it_had() -> None:
 
     assert views.read(workflows.workflow, "etl") is None
     assert views.read(instances.run, "etl", 1) is None
-    assert views.read(browse, Wanted())["total_count"] == 0
+    assert views.read(browse, PageRequest())["total_count"] == 0
     engine.push(definition("etl", step("a")))
     engine.start("etl")
     while views.folding.step():
         pass
-    page = views.read(browse, Wanted(), Filters(workflow_id="etl"))
+    page = views.read(browse, PageRequest(), Filters(workflow_id="etl"))
     assert [one["workflow_instance_id"] for one in page["elements"]] == [2]

@@ -88,7 +88,7 @@ def test_what_a_step_logs_is_in_the_timeline_however_short_it_is_and_however_it_
 
     engine.run_worker(worker)
 
-    assert "reading\nwriting" in [entry.text for entry in run.timeline() if entry.subject.attempt == 1]
+    assert "reading\nwriting" in [entry.body.message for entry in run.timeline() if entry.attempt == 1]
 
 
 def test_what_a_step_announces_starts_the_workflow_that_waits_for_it() -> None:

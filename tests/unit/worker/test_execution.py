@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from kapelle.schemas.contracts import Report
-from kapelle.worker import Cancelled, Context, NonRetryable, PlatformFailure, Retryable, Word
+from kapelle.worker import Cancelled, Context, NonRetryable, PlatformFailure, Retryable, TaskReport
 from kapelle.worker.context import LINES_MAX, MESSAGE_CHARS_MAX, SIGNALS_MAX
 from kapelle.worker.execution import run_here
 from kapelle.worker.steps import Step
 from tests.unit.worker.samples import task
 
 
-def outcome(function: Callable[..., Any], **params: Any) -> Word:
+def outcome(function: Callable[..., Any], **params: Any) -> TaskReport:
     given = task(params=params)
     word = run_here(Step("load", function), given, Context(given))
     assert word is not None

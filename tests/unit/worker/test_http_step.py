@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from kapelle.schemas.contracts import Report
-from kapelle.worker import Context, HttpStep, Word
+from kapelle.worker import Context, HttpStep, TaskReport
 from kapelle.worker.answers import RESPONSE_BYTES_MAX
 from kapelle.worker.execution import run_here
 from kapelle.worker.steps import Step
@@ -25,7 +25,7 @@ def called(
     allow: tuple[str, ...] = ("api.example.com",),
     at: str = "93.184.216.34",
     **more: Any,
-) -> Word:
+) -> TaskReport:
     """What comes of a step with this `http`, where names are resolved to one address."""
     extra = {name: more.pop(name) for name in ("state_expr",) if name in more}
     step = HttpStep(allow, transport=httpx.MockTransport(handler), resolve=lambda _host, _port: [at], **more)

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from kapelle.schemas.contracts import Report
-from kapelle.worker import Context, HttpStep, Word
+from kapelle.worker import Context, HttpStep, TaskReport
 from kapelle.worker.addresses import is_forbidden
 from kapelle.worker.answers import RESPONSE_BYTES_MAX, read_bounded, text_of
 from kapelle.worker.execution import run_here
@@ -75,7 +75,9 @@ ALLOWED = [
 ]
 
 
-def called(respond: Callable[[httpx.Request], httpx.Response], url: str = URL, *, at: str = "93.184.216.34") -> Word:
+def called(
+    respond: Callable[[httpx.Request], httpx.Response], url: str = URL, *, at: str = "93.184.216.34"
+) -> TaskReport:
     step = HttpStep(["api.example.com"], transport=httpx.MockTransport(respond), resolve=lambda _host, _port: [at])
     given = task(params={"http": {"url": url}})
     word = run_here(Step("Http", step), given, Context(given))

@@ -9,7 +9,7 @@ import pytest
 
 from kapelle.api.settings import BODY_BYTES_MAX
 from kapelle.schemas.contracts import Criticality, Report
-from kapelle.worker import Answer, HttpTransport, TransportRefused, TransportUnavailable, Word
+from kapelle.worker import Answer, HttpTransport, TaskReport, TransportRefused, TransportUnavailable
 from tests.unit.worker.samples import task
 
 GIVEN = {
@@ -79,8 +79,8 @@ def test_words_are_sent_as_the_api_takes_them_and_answered_one_by_one() -> None:
 
     answers = opened(api).report(
         [
-            Word(task(1), Report.SUCCEEDED, "", '{"rows":{"type":"LONG","value":1}}', "", '[{"name":"loaded"}]'),
-            Word(task(2), Report.HEARTBEAT, "hi"),
+            TaskReport(task(1), Report.SUCCEEDED, "", '{"rows":{"type":"LONG","value":1}}', "", '[{"name":"loaded"}]'),
+            TaskReport(task(2), Report.HEARTBEAT, "hi"),
         ]
     )
 
@@ -107,7 +107,7 @@ def test_words_that_one_request_cannot_hold_are_sent_in_several() -> None:
         reports = json.loads(request.content)["reports"]
         return httpx.Response(200, json={"results": [{"token": one["token"], "accepted": True} for one in reports]})
 
-    answers = opened(api).report([Word(task(number), Report.SUCCEEDED, "", large) for number in range(1, 6)])
+    answers = opened(api).report([TaskReport(task(number), Report.SUCCEEDED, "", large) for number in range(1, 6)])
 
     assert [answer.token for answer in answers] == [f"token-{number}" for number in range(1, 6)]
     assert len(sizes) == 3

@@ -14,9 +14,9 @@ from kapelle.worker import (
     Answer,
     BadStep,
     Context,
+    TaskReport,
     TransportRefused,
     TransportUnavailable,
-    Word,
     Worker,
     WorkerSettings,
 )
@@ -55,7 +55,7 @@ class Flaky(EngineTransport):
             raise TransportUnavailable("the engine is away")
         return super().take(room, wait_s)
 
-    def report(self, words: Sequence[Word]) -> list[Answer]:
+    def report(self, words: Sequence[TaskReport]) -> list[Answer]:
         if self.reports and words[0].report is not Report.STARTED:
             self.reports -= 1
             raise TransportUnavailable("the engine is away")

@@ -6,7 +6,7 @@ from types import FrameType
 
 import pytest
 
-from kapelle.processors.wiring import WORKFLOW_COMMANDS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import WORKFLOW_EVENTS, WORKFLOW_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, Start
 from kapelle.testing.engine import Engine
@@ -103,24 +103,45 @@ def test_a_start_that_was_refused_may_be_mended_under_the_same_request() -> None
     only(c.InstanceLaunched, world.start("a"))
 
 
+@pytest.mark.parametrize("kind", ["TIME", "SIGNAL", "SUBWORKFLOW", "FOREACH", "WHILE", "TEMPLATE", "signal"])
+def test_a_start_from_outside_cannot_claim_that_the_engine_made_it(kind: str) -> None:
+    world = pushed()
+
+    refused = only(c.CommandRefused, world.start("a", initiator=json.dumps({"type": kind})))
+
+    assert (refused.command, refused.refusal) == ("StartInstances", "INVALID")
+    assert refused.message == (
+        f"Expected MANUAL as initiator.type, but found {kind!r}: only the engine starts instances like this"
+    )
+
+
+@pytest.mark.parametrize("kind", ["MANUAL", "SUBWORKFLOW"])
+def test_a_trigger_starts_nothing_in_the_name_of_others(kind: str) -> None:
+    world = pushed()
+
+    refused = only(c.CommandRefused, world.trigger("a", initiator=json.dumps({"type": kind})))
+
+    assert refused.message.startswith(f"Expected TIME or SIGNAL as initiator.type, but found {kind!r}")
+
+
 @pytest.mark.parametrize("kind", ["TIME", "SIGNAL"])
 def test_a_trigger_starts_the_active_version_alone(kind: str) -> None:
     world = pushed()
     world.push(properties=None, is_active=False)
     initiator = json.dumps({"type": kind})
 
-    refused = only(c.CommandRefused, world.start("a", version="latest", initiator=initiator))
+    refused = only(c.CommandRefused, world.trigger("a", version="latest", initiator=initiator))
     assert refused.refusal == "NOT_FOUND"
     assert refused.message == f"Expected a {kind} trigger to start the active version 1, but found 2"
 
-    only(c.InstanceLaunched, world.start("b", version="active", initiator=initiator))
+    only(c.InstanceLaunched, world.trigger("b", version="active", initiator=initiator))
 
 
 @pytest.mark.parametrize(("kind", "flag"), [("TIME", "time_trigger_disabled"), ("SIGNAL", "signal_trigger_disabled")])
 def test_a_disabled_trigger_starts_nothing(kind: str, flag: str) -> None:
     world = pushed(**{flag: True})
 
-    refused = only(c.CommandRefused, world.start("a", initiator=json.dumps({"type": kind})))
+    refused = only(c.CommandRefused, world.trigger("a", initiator=json.dumps({"type": kind})))
 
     assert refused.refusal == "UNPROCESSABLE"
     assert refused.message == f"Expected {kind} triggers to be enabled, but {flag} is set"
@@ -184,7 +205,7 @@ def test_what_a_start_may_ask_about_itself() -> None:
     triggers = [{"type": "CRON", "cron": "0 5 * * *", "timezone": "Europe/Berlin"}]
     world.push({"params": asked, "time_triggers": triggers})
 
-    created = only(c.InstanceCreated, world.start("a", initiator='{"type":"TIME","timezone":"Asia/Tokyo"}'))
+    created = only(c.InstanceCreated, world.trigger("a", initiator='{"type":"TIME","timezone":"Asia/Tokyo"}'))
 
     params = json.loads(created.params)
     assert [params[name] for name in asked] == [
@@ -213,7 +234,7 @@ def test_a_signal_gives_its_parameters() -> None:
     )
     initiator = '{"type":"SIGNAL","params":{"day":"monday"},"signals":{"db":{"table":"events"}}}'
 
-    created = only(c.InstanceCreated, world.start("a", initiator=initiator))
+    created = only(c.InstanceCreated, world.trigger("a", initiator=initiator))
 
     params = json.loads(created.params)
     assert (params["own"], params["other"], params["missing"]) == ("monday", "events", "none")
@@ -253,10 +274,10 @@ def test_a_signal_trigger_that_the_workflow_has_no_more_is_a_conflict() -> None:
     engine.push({"properties": {"owner": "ann"}, "workflow": workflow})
     armed = only(c.TriggersArmed, engine.events(WORKFLOW_EVENTS, "etl"))
     initiator = json.dumps({"type": "SIGNAL", "trigger_uuid": armed.armed[0]})
-    engine.start("etl", initiator=initiator)
+    engine.send(WORKFLOW_INTERNAL, "etl", c.StartTriggered("signal", (Start("soon", initiator=initiator),)))
 
     engine.push({"workflow": {"id": "etl", "steps": steps}})
-    engine.send(WORKFLOW_COMMANDS, "etl", c.StartInstances("ann", (Start("late", initiator=initiator),)))
+    engine.send(WORKFLOW_INTERNAL, "etl", c.StartTriggered("signal", (Start("late", initiator=initiator),)))
 
     refused = engine.refusals()[-1]
     assert (refused.request_id, refused.refusal) == ("late", "CONFLICT")

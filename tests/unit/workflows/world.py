@@ -111,6 +111,10 @@ class World:
         """Start a batch of instances."""
         return self.do(c.StartInstances("ann", tuple(Start(request_id, **fields) for request_id in request_ids)))
 
+    def trigger(self, *request_ids: str, **fields: Any) -> list[Any]:
+        """A trigger starts a batch of instances."""
+        return self.do(c.StartTriggered("ann", tuple(Start(request_id, **fields) for request_id in request_ids)))
+
     def end(self, instance_id: int, status: InstanceStatus = InstanceStatus.SUCCEEDED, run_id: int = 1) -> list[Any]:
         """`runs` reports that a run has ended."""
         return self.do(c.RecordRunEnd(instance_id, run_id, status, "it ended"))

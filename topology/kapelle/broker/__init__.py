@@ -1,4 +1,4 @@
-"""What all clients of a broker share: what errors of librdkafka mean, reading a small topic, leaving a group."""
+"""The parts that all clients of a broker share: meanings of errors, reading a small topic, leaving a group."""
 
 from kapelle.broker.leaving import leave
 from kapelle.broker.meanings import (

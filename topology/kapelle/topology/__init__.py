@@ -1,1 +1,1 @@
-"""Where it happens: topics, tables, the Kafka runtime and the embedded runtime."""
+"""Topics, tables, the Kafka runtime and the embedded runtime."""

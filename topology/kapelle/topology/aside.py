@@ -7,7 +7,7 @@ from kapelle.schemas import Codec
 from kapelle.schemas.contracts import DeadLetter, Stage
 from kapelle.schemas.errors import SchemaError
 from kapelle.topology.build import Topology
-from kapelle.topology.deadletters import NOWHERE, Coordinates, dead_letter, letter_bytes_max, loss_letter
+from kapelle.topology.deadletters import NOWHERE, Original, dead_letter, letter_bytes_max, loss_letter
 from kapelle.topology.log import KEY_BYTES_MAX, Loss, Out, Place, Record
 from kapelle.topology.metrics import Counters
 from kapelle.topology.shard import Shard
@@ -33,18 +33,18 @@ class Aside:
         self._letters = Codec(codec.catalog, record_bytes_max=letter_bytes_max(codec.record_bytes_max))
         self._counters = counters
 
-    def coordinates(self, shard: Shard, message: Message[Any], source: Source) -> Coordinates:
+    def original(self, shard: Shard, message: Message[Any], source: Source) -> Original:
         """Where a message stood, and what is needed to publish it again."""
         if isinstance(source, tuple):
-            return Coordinates.of(*source)
+            return Original.of(*source)
         place = Place(source or shard.changelog.topic, shard.partition)
         try:
             value = None if type(message.value) is TimerDue else self._codec.encode(message.value)
         except SchemaError:
             value = None  # the letter tells what the message came from; that is all there is
-        return Coordinates(place, NOWHERE, message.id, message.key.encode(), value)
+        return Original(place, NOWHERE, message.id, message.key.encode(), value)
 
-    def letter(self, shard: Shard, at: Coordinates, failure: Failure, *, when: When) -> Out:
+    def letter(self, shard: Shard, at: Original, failure: Failure, *, when: When) -> Out:
         """The letter about a record that failed at a stage."""
         record_bytes_max = self._codec.record_bytes_max
         letter = dead_letter(shard.processor.name, at, failure, now_ms=when.now_ms, record_bytes_max=record_bytes_max)

@@ -37,6 +37,9 @@ def partition_of(key: str, partitions: int) -> int:
     return int(murmur2(key.encode(), partitions))
 
 
+AnyProcessor = Processor[Any]  # whatever its tables are
+
+
 class Topic(msgspec.Struct, frozen=True):
     """A topic that the topology needs."""
 
@@ -49,7 +52,7 @@ class Topology:
     """Processors and the streams between them."""
 
     def __init__(
-        self, processors: Iterable[Processor[Any]], *, prefix: str = "kapelle", partitions: int = PARTITIONS
+        self, processors: Iterable[AnyProcessor], *, prefix: str = "kapelle", partitions: int = PARTITIONS
     ) -> None:
         self.processors = {p.name: p for p in _checked(processors)}
         self.prefix = prefix
@@ -151,7 +154,7 @@ class Topology:
             raise BadTopology(f"Expected {name!r} to be one topic, but a stream has the name of a topic of ours")
 
 
-def _checked(processors: Iterable[Processor[Any]]) -> Sequence[Processor[Any]]:
+def _checked(processors: Iterable[AnyProcessor]) -> Sequence[AnyProcessor]:
     found = tuple(processors)
     names = [p.name for p in found]
     if len(set(names)) != len(names):
@@ -164,11 +167,11 @@ def _checked(processors: Iterable[Processor[Any]]) -> Sequence[Processor[Any]]:
     return found
 
 
-def _written(processor: Processor[Any]) -> tuple[Stream, ...]:
+def _written(processor: AnyProcessor) -> tuple[Stream, ...]:
     return (processor.events, *processor.outputs)
 
 
-def _streams(processors: Iterable[Processor[Any]]) -> dict[str, Stream]:
+def _streams(processors: Iterable[AnyProcessor]) -> dict[str, Stream]:
     found: dict[str, Stream] = {}
     for processor in processors:
         for stream in (*processor.inputs, *_written(processor)):

@@ -1,24 +1,19 @@
-"""Records put aside: what they were, where they stood, at which stage they failed and why."""
-
-import re
+"""Dead letters: records that could not be folded, with their coordinates, the stage and the reason of the failure."""
 
 import msgspec
 
+from kapelle.processors import messages
 from kapelle.schemas.contracts import DeadLetter, Header, Stage
 from kapelle.topology.log import Headers, Loss, Place, Record
 
-TIMER = "-timer-"  # in the ids of timers, and of all that comes of them
 NOWHERE = -1  # the offset of a command that was never written to its topic
 REASON_CHARS_MAX = 4_000
 HEADER_BYTES_MAX = 32 * 1024
 LETTER_BYTES_MAX = 64 * 1024  # what a letter says besides the record's key and value
 
-# The id of a record, or of what came of it in its cascade.
-_ID = re.compile(r"(?:[^/]+/)?(?P<topic>[^/]+)-(?P<partition>[0-9]+)-(?P<offset>[0-9]+)(?:#[0-9]+)*")
 
-
-class Coordinates(msgspec.Struct, frozen=True):
-    """Where a record stood, and all that is needed to publish it again."""
+class Original(msgspec.Struct, frozen=True):
+    """The position of a record, and everything that is needed to publish it again."""
 
     place: Place
     offset: int
@@ -28,14 +23,15 @@ class Coordinates(msgspec.Struct, frozen=True):
     headers: Headers = ()
 
     @classmethod
-    def of(cls, place: Place, record: Record) -> "Coordinates":
-        return cls(place, record.offset, f"{place}-{record.offset}", record.key, record.value, record.headers or ())
+    def of(cls, place: Place, record: Record) -> "Original":
+        message_id = messages.Coordinates(*place, record.offset).id
+        return cls(place, record.offset, message_id, record.key, record.value, record.headers or ())
 
 
 def origin_of(message_id: str) -> str | None:
     """The record that a message came from, as operators name it (`kapelle.runs.commands-3@1234`); None for a timer."""
-    found = None if TIMER in message_id else _ID.fullmatch(message_id)
-    return None if found is None else f"{found['topic']}-{found['partition']}@{found['offset']}"
+    found = messages.coordinates_of(message_id)
+    return None if found is None else f"{found.topic}-{found.partition}@{found.offset}"
 
 
 def letter_bytes_max(record_bytes_max: int) -> int:
@@ -59,7 +55,7 @@ def loss_letter(processor: str, loss: Loss, now_ms: int) -> DeadLetter:
 
 
 def dead_letter(
-    processor: str, at: Coordinates, failure: tuple[Stage, BaseException], *, now_ms: int, record_bytes_max: int
+    processor: str, at: Original, failure: tuple[Stage, BaseException], *, now_ms: int, record_bytes_max: int
 ) -> DeadLetter:
     """The letter for a record that failed at a stage."""
     stage, error = failure

@@ -8,15 +8,13 @@ as_data(described)         what JSON can hold
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
 from kapelle.processors.messages import TimerDue
-from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Stream
 from kapelle.processors.tables import Tables
-from kapelle.topology.build import Topology
+from kapelle.topology.build import AnyProcessor, Topology
 from kapelle.topology.tables.layout import layout
 
 NONE = "none"
@@ -93,7 +91,7 @@ def describe(topology: Topology) -> Description:
     )
 
 
-def _processor(topology: Topology, processor: Processor[Any]) -> ProcessorDescription:
+def _processor(topology: Topology, processor: AnyProcessor) -> ProcessorDescription:
     return ProcessorDescription(
         name=processor.name,
         group=topology.group(processor.name),
@@ -119,7 +117,7 @@ def _tables(tables: type[Tables]) -> Iterator[TableDescription]:
         )
 
 
-def _type_name(kind: Any) -> str:
+def _type_name(kind: object) -> str:
     """A type as one would write it: `int`, `str | None`, `tuple[str, ...]`, a class by its own name."""
     return kind.__name__ if isinstance(kind, type) and not hasattr(kind, "__args__") else str(kind)
 
@@ -238,7 +236,7 @@ def _id(kind: str, name: str) -> str:
 # For programs -------------------------------------------------------------------------------------------------------
 
 
-def as_data(described: Description) -> dict[str, Any]:
+def as_data(described: Description) -> dict[str, object]:
     """The same as plain dictionaries, lists, strings and numbers."""
-    data: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(described))
+    data: dict[str, object] = msgspec.json.decode(msgspec.json.encode(described))
     return data

@@ -14,6 +14,7 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 Labels = Mapping[str, str]
 Sample = tuple[Labels, float]
+Statistics = Mapping[str, Any]  # the JSON that librdkafka reports, of any depth
 
 
 class Metric(msgspec.Struct, frozen=True):
@@ -123,8 +124,8 @@ LABELLED: Final = frozenset({"dead_letters"})  # counters that are exposed by la
 
 def exposition(
     counters: Mapping[str, float],
-    statistics: Mapping[str, Any] | None = None,
-    consumers: Mapping[str, Mapping[str, Any]] | None = None,
+    statistics: Statistics | None = None,
+    consumers: Mapping[str, Statistics] | None = None,
     *,
     metrics: Mapping[str, Metric] = COUNTERS,
 ) -> str:
@@ -143,8 +144,8 @@ def exposition(
 
 def member_exposition(
     counters: Counters,
-    statistics: Mapping[str, Any] | None = None,
-    consumers: Mapping[str, Mapping[str, Any]] | None = None,
+    statistics: Statistics | None = None,
+    consumers: Mapping[str, Statistics] | None = None,
     *,
     sizes: Mapping[str, float] | None = None,
     tables: TableSizes | None = None,
@@ -167,7 +168,7 @@ def member_exposition(
 def exposition_by(
     label: str,
     counters: Mapping[str, Mapping[str, float]],
-    consumers: Mapping[str, Mapping[str, Any]],
+    consumers: Mapping[str, Statistics],
     *,
     metrics: Mapping[str, Metric],
 ) -> str:
@@ -179,7 +180,7 @@ def exposition_by(
     return "\n".join(lines) + "\n"
 
 
-def _client(statistics: Mapping[str, Any]) -> Iterator[str]:
+def _client(statistics: Statistics) -> Iterator[str]:
     client = {"client": str(statistics.get("type", "producer"))}
     for name, metric in CLIENT.items():
         if name in statistics:
@@ -196,7 +197,7 @@ def _client(statistics: Mapping[str, Any]) -> Iterator[str]:
         yield from lines_of(TRANSACTION, [({**client, "state": str(state)}, 1)])
 
 
-def _lags(consumers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _lags(consumers: Mapping[str, Statistics]) -> Iterator[str]:
     """The lag of each consumer behind the last stable offset, and the lag of that behind the end of the partition.
 
     librdkafka's own `consumer_lag` knows only offsets that the consumer committed. Here transactions commit them.
@@ -217,7 +218,7 @@ def _lags(consumers: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield from lines_of(HELD, held)
 
 
-def _partitions(statistics: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def _partitions(statistics: Statistics) -> Iterator[tuple[str, str, Statistics]]:
     """The partitions that a consumer reads, with their topics."""
     for topic, told in statistics.get("topics", {}).items():
         for number, partition in told.get("partitions", {}).items():
@@ -243,7 +244,7 @@ def _by(label: str, counted: dict[str, int]) -> list[Sample]:
     return [({label: name}, count) for name, count in counted.copy().items()]  # a member goes on counting
 
 
-def _at(broker: Mapping[str, Any], path: str) -> float | None:
+def _at(broker: Statistics, path: str) -> float | None:
     outer, _, inner = path.partition(".")
     found = broker.get(outer)
     return found.get(inner) if inner and isinstance(found, Mapping) else found

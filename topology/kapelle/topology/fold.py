@@ -15,7 +15,7 @@ import msgspec
 
 from kapelle.processors.effects import Effect, Emit, SetAside
 from kapelle.processors.errors import BadDeclaration
-from kapelle.processors.messages import Foreign, Message, TimerDue
+from kapelle.processors.messages import Coordinates, Foreign, Message, TimerDue, id_prefix
 from kapelle.processors.streams import Keep
 from kapelle.schemas import Codec
 from kapelle.schemas.contracts import Stage
@@ -24,7 +24,7 @@ from kapelle.schemas.headers import rfc3339, trace_of
 from kapelle.schemas.learning import Learner
 from kapelle.topology.aside import Aside, Failure, Source, When
 from kapelle.topology.build import Topology, partition_of
-from kapelle.topology.deadletters import Coordinates, origin_of
+from kapelle.topology.deadletters import Original, origin_of
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import (
     ApplyFailed,
@@ -106,7 +106,7 @@ class Fold:
         """Fold records of one place. What cannot be decoded is put aside. After a slow decision the rest is left."""
         source = shard.inputs[place.topic]
         checks, takes_foreign, decode, fold = source.checks, source.takes_foreign, self._decode, self._message
-        prefix = f"{place.topic}-{place.partition}-"
+        prefix = id_prefix(place.topic, place.partition)
         ignored, head_bytes = self._ignored[shard.processor.name], self._codec.head_bytes
         self.touched.add(shard)
         last_s, slow_s = perf_counter(), self.slow_s
@@ -162,7 +162,7 @@ class Fold:
         """A record that is not ours, for a stream that takes those: whoever decides on it makes out what it says."""
         headers = record.headers or ()
         value = Foreign(record.value, record.key, place.topic, place.partition, record.offset)
-        message = Message("", value, f"{place.topic}-{place.partition}-{record.offset}", _trace(headers), headers)
+        message = Message("", value, Coordinates(*place, record.offset).id, _trace(headers), headers)
         self._message(shard, message, None, (place, record))
 
     def entry(self, entry: Entry) -> bool:
@@ -207,7 +207,7 @@ class Fold:
             return
         if effects and type(effects[0]) is SetAside:
             aside = Stage.DECODE, NotUnderstood(effects[0].reason)
-            self._put_aside(shard, self._aside.coordinates(shard, message, source), aside)
+            self._put_aside(shard, self._aside.original(shard, message, source), aside)
             return
         made, queued = len(self.outs), len(self.queue)
         try:
@@ -235,7 +235,7 @@ class Fold:
         """Add the effects to the outputs, as bytes, and to the queue. Returns the events among them, for `apply`."""
         events: list[Message[Any]] = []
         key, trace = message.key, message.trace
-        time = self._time(shard)
+        time = self._time(shard) if shard.events_public else b""
         for effect in effects:
             root.count += 1
             name = f"{root.id}#{root.count}"
@@ -409,7 +409,7 @@ class Fold:
         if type(message.value) is TimerDue and _still_due(shard, message):
             # A timer has no record to put aside. It is left as it is, and tried again after the next start.
             shard.parked.add((message.key, message.value.name, message.value.due_at_ms))
-        self._put_aside(shard, self._aside.coordinates(shard, message, source), failure)
+        self._put_aside(shard, self._aside.original(shard, message, source), failure)
 
     def _unknown(self, shard: Shard, place: Place, record: Record, error: UnknownFingerprint) -> None:
         """A schema that we do not know. A newer process may have published it: look, and try this record once more."""
@@ -420,14 +420,14 @@ class Fold:
             self._undecodable(shard, (place, record), error)
 
     def _undecodable(self, shard: Shard, source: tuple[Place, Record], error: Exception) -> None:
-        self._put_aside(shard, Coordinates.of(*source), (Stage.DECODE, error))
+        self._put_aside(shard, Original.of(*source), (Stage.DECODE, error))
 
     def lost(self, shard: Shard, loss: Loss) -> None:
         """Put a letter about input that vanished before it was read into the transaction."""
         self.touched.add(shard)
         self.outs.append(self._aside.loss(shard, loss, When(self.now_ms, self.time)))
 
-    def _put_aside(self, shard: Shard, at: Coordinates, failure: Failure) -> None:
+    def _put_aside(self, shard: Shard, at: Original, failure: Failure) -> None:
         self.outs.append(self._aside.letter(shard, at, failure, when=When(self.now_ms, self.time)))
 
 
@@ -443,10 +443,9 @@ def _wrong(source: Input, key: bytes, value: Any) -> FoldError:
 
 def _lean(name: str, trace: str | None) -> Headers:
     """The headers of a record between our own processors: its type is in its value, its time and source are its own."""
-    made = [("ce_id", name.encode())]
-    if trace is not None:
-        made.append(("traceparent", trace.encode()))
-    return made
+    if trace is None:
+        return [("ce_id", name.encode())]
+    return [("ce_id", name.encode()), ("traceparent", trace.encode())]
 
 
 def _misdirected(shard: Shard, effect: Any) -> BadDeclaration:

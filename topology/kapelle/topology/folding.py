@@ -1,10 +1,13 @@
-"""What a cycle folds, in which order, and when it has folded enough.
+"""The work of a cycle: what it folds, in which order, and when it ends.
 
 The order: commands that must not be overtaken, all other records, timers, background timers. The limits: a cycle begins
 no more records after `cycle_ms_max`, nor after one slow decision, so that what was decided before it becomes visible;
 what records set off takes its topics after `cascade_ms_max`; background timers get `background_ms_max`, in fair turns,
 and then rest for `REST_FACTOR` times as long as they took. Those who read the events need that time: they may share the
 CPU, or the interpreter. Input does not end the rest, because the events of background work are input too.
+
+A member that has nothing else to do rests only for a small part of it (`IDLE_SHARE`), if the background work had a CPU
+for itself: nobody needs the time then. Work that had to wait for a CPU or for the interpreter shows that others do.
 """
 
 import math
@@ -22,6 +25,8 @@ from kapelle.topology.turns import Timer, Turns, left_over
 STRIDE_RECORDS: Final = 64  # folds between two looks at the limits
 CASCADE_SHARE: Final = 10  # no more records are begun when so small a part of the folds is left for what they set off
 REST_FACTOR: Final = 2
+IDLE_SHARE: Final = 0.05  # of the rest, when there is nothing else to do
+CONTENDED_SHARE: Final = 0.25  # background work that waited for so large a part of its CPU time is not alone
 SLOW_SHARE: Final = 4  # a decision that takes so large a part of the cycle's time is slow, and the cycle ends with it
 
 Shards = Mapping[tuple[str, int], Shard]
@@ -47,10 +52,12 @@ class Folding:
         self._is_careful = False
         self._folds_left = 0
         self._rests_until_s = 0.0
+        self._idle_rests_until_s = 0.0
 
-    def rest_s(self) -> float:
-        """How long background timers still rest."""
-        return max(0.0, self._rests_until_s - time.perf_counter()) if self._rests_until_s else 0.0
+    def rest_s(self, *, is_idle: bool = False) -> float:
+        """How long background timers still rest; `is_idle`: if there is nothing else to do until then."""
+        until_s = self._idle_rests_until_s if is_idle else self._rests_until_s
+        return max(0.0, until_s - time.perf_counter()) if until_s else 0.0
 
     def fold(self, work: Work, shards: Shards, limits: Limits, *, is_careful: bool) -> list[Run]:
         """Fold until there is no more, or the cycle is full. Returns the records that are left over.
@@ -127,7 +134,7 @@ class Folding:
 
     def _background(self, timers: list[Timer], cascade_until: float) -> None:
         """Go on with what decisions left over, in fair turns, until their share of the cycle is used up."""
-        began = time.perf_counter()
+        began, cpu_began = time.perf_counter(), time.thread_time()
         until = began + self._limits.background_ms_max / 1000
         for timer in self._turns.taken(timers):
             if self._fold.queue or self._folds_left <= 0:
@@ -136,10 +143,17 @@ class Folding:
             self._fold.queue.append(timer.entry())
             self._queue(cascade_until)
             self._fold.flush()
-            now = time.perf_counter()
-            self._rests_until_s = now + (now - began) * REST_FACTOR
+            self._rest(began, cpu_began)
             if self.full(until):
                 return
+
+    def _rest(self, began: float, cpu_began: float) -> None:
+        now = time.perf_counter()
+        took_s, cpu_s = now - began, time.thread_time() - cpu_began
+        rest_s = took_s * REST_FACTOR
+        is_contended = took_s - cpu_s > cpu_s * CONTENDED_SHARE
+        self._rests_until_s = now + rest_s
+        self._idle_rests_until_s = now + (rest_s if is_contended else rest_s * IDLE_SHARE)
 
     def stride(self) -> int:
         """How many messages are folded between two looks at the limits."""

@@ -1,7 +1,7 @@
 """Dead letters: each as something that JSON can hold, and the record that it was about, to be published again."""
 
 import base64
-from typing import Any, Final
+from typing import Final, NotRequired, Required, TypedDict
 
 import msgspec
 
@@ -15,6 +15,48 @@ COUNT_HEADER: Final = "kapelle-redriven"
 SINKS: Final = "sinks."  # what relays to sinks are called, each followed by the name of the sink
 SINK_HINT: Final = "publishing its record again would tell it to all who read its topic"
 LEFT_OUT: Final = "left at its coordinates"
+
+
+class Content(TypedDict, total=False):
+    """Bytes as JSON has them: the fields of a contract, text, or base 64."""
+
+    contract: str
+    fields: object
+    text: str
+    base64: str
+
+
+class ShownRecord(TypedDict):
+    """The coordinates of the record of a letter. A letter about a loss has the end of the lost offsets, too."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    end_offset: NotRequired[int]
+
+
+class ShownHeader(TypedDict):
+    """A header of a record."""
+
+    name: str
+    value: Content | None
+
+
+class Shown(TypedDict, total=False):
+    """A letter as JSON has it. One that cannot be read has the reason in place of the other fields."""
+
+    offset: Required[int]
+    unreadable: str
+    bytes: Content | None
+    at: str
+    processor: str
+    stage: str
+    error: str
+    reason: str
+    record: ShownRecord
+    key: Content | None
+    value: Content | None
+    headers: list[ShownHeader]
 
 
 class NotRedrivable(TopologyError):
@@ -66,7 +108,7 @@ def _number(text: bytes) -> int:
     return int(text) if text.isdigit() and len(text) < 10 else 0
 
 
-def shown(codec: Codec, offset: int, data: bytes) -> dict[str, Any]:
+def shown(codec: Codec, offset: int, data: bytes) -> Shown:
     """A letter for JSON. One that cannot be read is shown too: nothing may hide here."""
     try:
         letter = codec.decode(data)
@@ -74,6 +116,13 @@ def shown(codec: Codec, offset: int, data: bytes) -> dict[str, Any]:
         return {"offset": offset, "unreadable": str(error), "bytes": _bytes(data)}
     if not isinstance(letter, DeadLetter):
         return {"offset": offset, "unreadable": f"Expected a DeadLetter, but found {type(letter).__name__}"}
+    record: ShownRecord = {
+        "topic": letter.topic,
+        "partition": letter.partition,
+        "offset": None if letter.offset == NOWHERE else letter.offset,
+    }
+    if letter.end_offset is not None:
+        record["end_offset"] = letter.end_offset
     return {
         "offset": offset,
         "at": rfc3339(letter.at_ms).decode(),
@@ -81,19 +130,14 @@ def shown(codec: Codec, offset: int, data: bytes) -> dict[str, Any]:
         "stage": letter.stage.value,
         "error": letter.error,
         "reason": letter.reason,
-        "record": {
-            "topic": letter.topic,
-            "partition": letter.partition,
-            "offset": None if letter.offset == NOWHERE else letter.offset,
-        }
-        | ({} if letter.end_offset is None else {"end_offset": letter.end_offset}),
+        "record": record,
         "key": _bytes(letter.key),
         "value": _value(codec, letter.value),
         "headers": [{"name": header.name, "value": _bytes(header.value)} for header in letter.headers],
     }
 
 
-def _value(codec: Codec, data: bytes | None) -> dict[str, Any] | None:
+def _value(codec: Codec, data: bytes | None) -> Content | None:
     """The record as its contract, if it can be read as one; that is so when a handler failed on a good record."""
     if data is None:
         return None
@@ -104,7 +148,7 @@ def _value(codec: Codec, data: bytes | None) -> dict[str, Any] | None:
     return {"contract": type(value).__name__, "fields": msgspec.to_builtins(value)}
 
 
-def _bytes(data: bytes | None) -> dict[str, Any] | None:
+def _bytes(data: bytes | None) -> Content | None:
     """Bytes as text where they are text, else in base 64."""
     if data is None:
         return None

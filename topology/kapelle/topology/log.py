@@ -1,4 +1,4 @@
-"""What the runtime needs of a log, and nothing more.
+"""The interface between the runtime and a log.
 
 Three logs speak this: Kafka (`kafka/`), the embedded one (`embedded/`) and the simulated one of the test kit. The
 member (`member.py`) holds the protocol; a log only carries it out, so what is proven in simulation is what runs.

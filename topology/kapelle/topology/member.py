@@ -228,7 +228,7 @@ class Member:
             return HOLD_WAIT_S
         if self._restorer or self._recovery or any(run.processor not in self._patient for run in self._waiting):
             return 0.0
-        if self.rests and (rest_s := self._folding.rest_s()):
+        if self.rests and (rest_s := self._folding.rest_s(is_idle=True)):
             return min(rest_s, REST_SLICE_S)
         until_turn_s = max(0.0, self._turn_from - time.perf_counter()) if self._waiting else math.inf
         return min(self._idle_s(), until_turn_s)
@@ -246,7 +246,8 @@ class Member:
             return False
         self._runs, self._waiting = self._divided()
         self._timers, self._background = all_due(self.shards.values(), self.limits.timers_max)
-        if self._background and self.rests and self._folding.rest_s():
+        is_idle = not self._runs and not self._timers
+        if self._background and self.rests and self._folding.rest_s(is_idle=is_idle):
             self._background = []
         is_due = self._inputs.due(self.shards.values(), self._runs + self._waiting, fold.steady_ms)
         return bool(self._runs or self._timers or self._background or is_due)

@@ -1,7 +1,7 @@
-"""What a member counts about itself. Plain integers, bumped in place: reading them never disturbs the loop."""
+"""The counters of a member: plain integers, changed in place, so that reading them never disturbs the loop."""
 
 from bisect import bisect_left
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -63,7 +63,7 @@ class Counters(msgspec.Struct):
     clock_ahead_ms: int = 0  # of the wall clock, the time of the shard that is furthest ahead
     cycle_times: Times = msgspec.field(default_factory=Times)
     commit_times: Times = msgspec.field(default_factory=Times)
-    kinds: dict[type[Any], int] = {}  # events emitted, by contract
+    kinds: dict[type[object], int] = {}  # events emitted, by contract
     letters: dict[str, int] = {}  # dead letters, by processor
     fired: dict[tuple[str, str], int] = {}  # timers that were folded, by processor and the beginning of their name
 
@@ -94,5 +94,5 @@ class Counters(msgspec.Struct):
         self.fired[kind] = self.fired.get(kind, 0) + 1
 
 
-def _name(found: tuple[type[Any], int]) -> str:
+def _name(found: tuple[type[object], int]) -> str:
     return found[0].__name__

@@ -5,18 +5,17 @@ streams need no list of their own: they are found from the processors. `kapelle 
 follows from it (topics, group, changelog), and `kapelle topics plan` what Kafka lacks for it.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from kapelle.processors.intake import intake
-from kapelle.processors.processor import Processor
 from kapelle.processors.publisher import PUBLISHERS
 from kapelle.processors.runs import runs
 from kapelle.processors.signals import signals
 from kapelle.processors.triggers import triggers
 from kapelle.processors.workflows import workflows
-from kapelle.topology.build import PARTITIONS, Topology
+from kapelle.topology.build import PARTITIONS, AnyProcessor, Topology
 
-PROCESSORS: Final[tuple[Processor[Any], ...]] = (intake, signals, triggers, workflows, runs, *PUBLISHERS)
+PROCESSORS: Final[tuple[AnyProcessor, ...]] = (intake, signals, triggers, workflows, runs, *PUBLISHERS)
 
 
 def topology(prefix: str = "kapelle", partitions: int = PARTITIONS) -> Topology:

@@ -1,13 +1,12 @@
 """A shard at run time: one processor's one partition, with its inputs and how far each has got."""
 
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from kapelle.processors.fitness import checks_of
 from kapelle.processors.messages import Foreign
-from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Stream
 from kapelle.schemas.headers import HeaderForm
-from kapelle.topology.build import Topology
+from kapelle.topology.build import AnyProcessor, Topology
 from kapelle.topology.log import Loss, Place
 from kapelle.topology.shard_time import ShardTime
 from kapelle.topology.tables import ShardState, Store
@@ -25,7 +24,7 @@ class Input:
 
     __slots__ = ("barrier", "checks", "next", "place", "reached", "sent", "takes_foreign")
 
-    def __init__(self, place: Place, stream: Stream, processor: Processor[Any]) -> None:
+    def __init__(self, place: Place, stream: Stream, processor: AnyProcessor) -> None:
         self.place = place
         self.checks = checks_of(stream, processor.readers)
         self.takes_foreign = Foreign in stream.contracts
@@ -69,7 +68,7 @@ class Route(NamedTuple):
 class Shard:
     """One processor's one partition, as this process holds it."""
 
-    def __init__(self, processor: Processor[Any], partition: int, *, topology: Topology, store: Store) -> None:
+    def __init__(self, processor: AnyProcessor, partition: int, *, topology: Topology, store: Store) -> None:
         self.processor = processor
         self.partition = partition
         self.state = ShardState(processor, partition, store)

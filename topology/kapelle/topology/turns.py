@@ -1,15 +1,17 @@
-"""Whose turn it is, when a cycle cannot do all that waits: timers that are due, and records that are left over.
+"""Turns, for when a cycle cannot do all that waits: due timers, and records that are left over.
 
-Background timers take turns by group: the part of a timer's key before the first slash, which is the workflow. A
-workflow with a thousand runs that go on gets as many turns as one with a single run. Within a group the timer that was
-due first is taken first. Records keep their order within a partition; partitions take turns, a cycle each.
+Background timers take turns by group: the part of a timer's key before the first slash, which is the workflow, or what
+the timer's name tells, if its processor says so. A workflow with a thousand runs that go on gets as many turns as one
+with a single run. Within a group the timer that was due first is taken first.
+
+Records keep their order within a partition; partitions take turns, a cycle each.
 """
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from kapelle.processors.messages import Message, TimerDue
+from kapelle.processors.messages import Message, TimerDue, timer_id
 from kapelle.topology.fold import Entry, Root
 from kapelle.topology.log import Run
 from kapelle.topology.shard import Shard
@@ -26,10 +28,16 @@ class Timer(NamedTuple):
     name: str
     due_at_ms: int
 
+    def group(self) -> str:
+        """Whose turn it is when the timer fires."""
+        kind, _, rest = self.name.partition("/")
+        named = kind in self.shard.processor.turns_named
+        return rest.partition("/")[0] if named else self.key.partition("/")[0]
+
     def entry(self) -> Entry:
         """The message that its processor gets."""
         shard, key, name, due_at_ms = self
-        root = Root(f"{shard}-timer-{due_at_ms}-{len(key)}-{key}-{name}")  # the length tells key from name
+        root = Root(timer_id(str(shard), key, name, due_at_ms))
         return shard, Message(key, TimerDue(name, due_at_ms), root.id), root, None, shard.forms
 
 
@@ -82,7 +90,7 @@ class Turns:
         """What waits, in turns: first the group whose last turn is longest ago. A turn counts when it is asked for."""
         groups: dict[str, deque[Timer]] = {}
         for one in sorted(waiting, key=lambda timer: timer.due_at_ms):
-            groups.setdefault(one.key.partition("/")[0], deque()).append(one)
+            groups.setdefault(one.group(), deque()).append(one)
         order = deque(sorted(groups, key=lambda group: self._last.get(group, 0)))
         if len(self._last) > GROUPS_MAX:
             self._last.clear()

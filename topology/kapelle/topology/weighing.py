@@ -1,4 +1,4 @@
-"""How large each table is: its rows and their bytes, counted by going over them, a slice at a time.
+"""The size of each table: its rows and their bytes, counted by scanning them, a slice at a time.
 
 The store could tell about how many bytes lie between two keys, but rocksdict does not let us ask. So a thread of its
 own goes over the tables of the shards that are ours, and rests after every slice for so long that it takes a hundredth

@@ -1,4 +1,4 @@
-"""The routes of the API, by noun. `ROUTERS` lists them in the order in which they are looked at."""
+"""The routes of the API, by noun. `ROUTERS` lists them in the order in which they are matched."""
 
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Pushing and checking definitions, as JSON or as YAML."""
 
-from typing import Any
-
 import msgspec
 from fastapi import APIRouter, Request, Response
 
@@ -18,10 +16,10 @@ from kapelle.views.queries import workflows as queries
 
 router = APIRouter(prefix="/workflows", tags=["workflows"])
 
-JSON_BODY: dict[str, Any] = {
+JSON_BODY: dict[str, object] = {
     "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
 }
-YAML_BODY: dict[str, Any] = {
+YAML_BODY: dict[str, object] = {
     "requestBody": {"required": True, "content": {"application/yaml": {"schema": {"type": "string"}}}}
 }
 

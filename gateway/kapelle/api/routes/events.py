@@ -1,4 +1,4 @@
-"""Events: the history of an instance, and what happens from now on as server-sent events."""
+"""Events: the history of an instance, and new events as server-sent events."""
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from kapelle.api.callers import INT_MAX, InstanceAt, Reader
 from kapelle.api.context import json_response
-from kapelle.api.events import TYPES, Tails, Which, event_record, history
+from kapelle.api.events import TYPES, EventFilter, Tails, event_record, history
 from kapelle.api.problems import BadRequest
 from kapelle.api.routes.guards import READS, VIEWER
 from kapelle.api.routes.instances import no_instance
@@ -25,26 +25,27 @@ EACH_MAX: Final = 64
 
 
 class From(StrEnum):
-    """Where a new tail begins."""
+    """Where a stream of events begins."""
 
     LATEST = "latest"
     EARLIEST = "earliest"
 
 
 Types = Annotated[
-    list[str], Query(alias="type", max_length=EACH_MAX, description="Only events of this type. Repeatable.")
+    list[str], Query(alias="type", max_length=EACH_MAX, description="Return only events of this type. Repeatable.")
 ]
 WorkflowIds = Annotated[
-    list[str], Query(alias="workflow_id", max_length=EACH_MAX, description="Only events of this workflow. Repeatable.")
+    list[str],
+    Query(alias="workflow_id", max_length=EACH_MAX, description="Return only events of this workflow. Repeatable."),
 ]
-OneInstance = Annotated[int | None, Query(ge=1, le=INT_MAX, description="Only events of this instance.")]
+OneInstance = Annotated[int | None, Query(ge=1, le=INT_MAX, description="Return only events of this instance.")]
 
 
-def _which(types: Types = [], workflow_ids: WorkflowIds = [], instance_id: OneInstance = None) -> Which:  # noqa: B006 - FastAPI's
+def _event_filter(types: Types = [], workflow_ids: WorkflowIds = [], instance_id: OneInstance = None) -> EventFilter:  # noqa: B006 - FastAPI's
     unknown = next((one for one in types if one not in TYPES), None)
     if unknown is not None:
         raise BadRequest(f"Expected a type of events ({', '.join(TYPES)}), but found {unknown[:80]!r}")
-    return Which(frozenset(types), frozenset(workflow_ids), instance_id)
+    return EventFilter(frozenset(types), frozenset(workflow_ids), instance_id)
 
 
 @router.get(
@@ -78,14 +79,18 @@ async def get_history(here: Reader, at: InstanceAt) -> Response:
 )
 async def tail(
     request: Request,
-    which: Annotated[Which, Depends(_which)],
+    selected: Annotated[EventFilter, Depends(_event_filter)],
     begin: Annotated[
-        From, Query(alias="from", description="Where to begin: at new events, or at the first event.")
+        From, Query(alias="from", description="Begin at new events, or at the first event.")
     ] = From.LATEST,
     last_event_id: Annotated[str | None, Header(max_length=8_192, description="Continue after this event.")] = None,
     wait_ms: Annotated[
         int | None,
-        Query(ge=0, le=INT_MAX, description="End when no new event arrives for this time. Default: never."),
+        Query(
+            ge=0,
+            le=INT_MAX,
+            description="End the stream when no event arrives for this long. Default: the stream does not end.",
+        ),
     ] = None,
 ) -> Response:
     """Stream events of workflows, runs, signals and triggers as server-sent events.
@@ -96,7 +101,7 @@ async def tail(
     with ExitStack() as held:
         held.enter_context(tails.place())
         where = await tails.begin(last_event_id, from_start=begin is From.EARLIEST)
-        blocks = tails.blocks(which, where, None if wait_ms is None else wait_ms / 1000)
+        blocks = tails.blocks(selected, where, None if wait_ms is None else wait_ms / 1000)
         return Tail(blocks, held.pop_all())
 
 

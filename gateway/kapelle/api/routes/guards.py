@@ -1,6 +1,6 @@
 """The roles that routes require, and the error responses that they document."""
 
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from fastapi import Depends
 from pydantic import BaseModel
@@ -8,6 +8,8 @@ from pydantic import BaseModel
 from kapelle.api.auth import Role
 from kapelle.api.callers import needs
 from kapelle.api.problems import MEDIA_TYPE
+
+Responses: TypeAlias = dict[int | str, dict[str, object]]  # by status, as FastAPI takes them
 
 VIEWER: Final = [Depends(needs(Role.VIEWER))]
 OPERATOR: Final = [Depends(needs(Role.OPERATOR))]
@@ -32,18 +34,18 @@ class AcceptedBody(BaseModel):
     status: str
 
 
-def _problem(description: str) -> dict[str, Any]:
+def _problem(description: str) -> dict[str, object]:
     return {"description": description, "content": {MEDIA_TYPE: {"schema": ProblemBody.model_json_schema()}}}
 
 
-READS: Final[dict[int | str, dict[str, Any]]] = {
+READS: Final[Responses] = {
     400: _problem("The request is not valid. `errors` lists all problems."),
     401: _problem("The token is missing or unknown."),
     403: _problem("The role of the token does not allow this."),
     404: _problem("The resource does not exist."),
     503: _problem("The log cannot be reached, or the view is behind. Retry later."),
 }
-WRITES: Final[dict[int | str, dict[str, Any]]] = {
+WRITES: Final[Responses] = {
     **READS,
     202: {"description": "The request is in the log. Its effect is not visible yet.", "model": AcceptedBody},
     409: _problem("The request conflicts with the current state."),

@@ -2,7 +2,7 @@
 
 import asyncio
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Final
 
 import anyio.to_thread
 from fastapi import APIRouter, Response
@@ -19,7 +19,9 @@ READY_LAG_RECORDS: Final = 10_000  # a view folds so many within a second
 
 @router.get("/health", summary="Check health")
 async def health(here: Here) -> Response:
-    """200 while the view, and the engine if it is in this process, are running. 503 with the reason if one has failed.
+    """Return 200 while the view is running, and the engine too if it is in this process.
+
+    Return 503 with the reason if one of them has failed.
 
     Restart the process after a 503. `views.unreadable` is the number of records that the view could not read.
     The view lists these records and continues.
@@ -33,7 +35,7 @@ async def health(here: Here) -> Response:
 
 @router.get("/ready", summary="Check readiness")
 async def ready(here: Here) -> Response:
-    """200 while the log answers and the view is close to the end of the log. 503 with the reason otherwise."""
+    """Return 200 while the log answers and the view is close to its end. Return 503 with the reason otherwise."""
     reason, lag = _failure(here), None
     if not reason:
         lag = await lag_of(here)
@@ -61,7 +63,7 @@ def _failure(here: Context) -> str:
 
 
 def _answer(here: Context, reason: str, lag: int | None, *, well: str, ill: str, **views: int) -> Response:
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "status": ill if reason else well,
         "version": version("kapelle"),
         "mode": here.journal.mode.value,

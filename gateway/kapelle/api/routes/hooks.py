@@ -1,7 +1,7 @@
 """Webhooks: signed requests of other systems become signals. The signature replaces the token."""
 
 import time
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Path, Request, Response
 from pydantic import BaseModel
@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from kapelle.api.callers import trace_in
 from kapelle.api.context import Here, json_response
 from kapelle.api.problems import BadRequest, NotFound, Unauthorised
-from kapelle.api.routes.guards import WRITES
+from kapelle.api.routes.guards import WRITES, Responses
 from kapelle.processors.intake.forms import NotASignal
 from kapelle.processors.wiring import SIGNALS
 from kapelle.sources.hooks import Delivery
@@ -29,7 +29,7 @@ class AnnouncedBody(BaseModel):
     id: str | None = None
 
 
-ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
+ANSWERS: Final[Responses] = {
     202: {"description": "The signal is in the log, or the filter excluded it.", "model": AnnouncedBody},
     **{status: WRITES[status] for status in (400, 401, 404, 413, 503)},
 }

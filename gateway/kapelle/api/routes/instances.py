@@ -7,10 +7,11 @@ from msgspec import structs
 
 from kapelle.api.callers import InstanceAt, InstanceId, Page, Reader, RunSelector, WorkflowId, number_of
 from kapelle.api.context import Context, json_response
-from kapelle.api.filtering import Asked
+from kapelle.api.filtering import InstanceFilters
 from kapelle.api.problems import NotFound
 from kapelle.api.routes.guards import READS, VIEWER
 from kapelle.api.routes.workflows import no_workflow
+from kapelle.processors.runs.composites.identity import is_inline
 from kapelle.processors.runs.states import INSTANCE_ACTIONS, STEP_ACTIONS
 from kapelle.views.queries import aggregating, browsing, workflows
 from kapelle.views.queries import instances as queries
@@ -22,13 +23,23 @@ MATRIX_MAX: Final = 100
 
 Aggregated = Annotated[bool, Query(description="Add the state of each step after all runs up to this one.")]
 Enriched = Annotated[bool, Query(description="Add the progress of the run: the number of steps in each status.")]
-OneWorkflow = Annotated[str | None, Query(max_length=256, description="Only instances of this workflow.")]
+OneWorkflow = Annotated[str | None, Query(max_length=256, description="Return only instances of this workflow.")]
 
 
 def no_instance(workflow_id: str, instance_id: int, run_id: int | None = None) -> NotFound:
     """The instance does not exist."""
     what = f"instance {workflow_id}/{instance_id}"
     return NotFound(f"Expected {what if run_id is None else f'run {run_id} of {what}'} to exist, but it does not")
+
+
+async def _must_exist(here: Context, workflow_id: str) -> None:
+    """Refuse an id that nobody pushed, unless there are iterations or rounds under it."""
+    if is_inline(workflow_id):
+        is_known = bool(await here.read(browsing.counts, workflow_id))
+    else:
+        is_known = await here.read(workflows.workflow, workflow_id) is not None
+    if not is_known:
+        raise no_workflow(workflow_id)
 
 
 @router.get("/instances/action-map", summary="List the actions on instances", dependencies=VIEWER, responses=READS)
@@ -44,10 +55,10 @@ async def step_actions() -> Response:
 
 
 @router.get("/instances", summary="List instances of all workflows", dependencies=VIEWER, responses=READS)
-async def list_all(here: Reader, page: Page, asked: Asked, workflow_id: OneWorkflow = None) -> Response:
+async def list_all(here: Reader, page: Page, filters: InstanceFilters, workflow_id: OneWorkflow = None) -> Response:
     """The latest run of each instance, newest instance first."""
     mark = here.watermark()
-    found = await here.read(browsing.browse, page, structs.replace(asked, workflow_id=workflow_id))
+    found = await here.read(browsing.browse, page, structs.replace(filters, workflow_id=workflow_id))
     return json_response(found, mark=mark)
 
 
@@ -61,13 +72,12 @@ async def count_all(here: Reader, workflow_id: OneWorkflow = None) -> Response:
 
 @router.get("/{workflow_id}/instances", summary="List instances", dependencies=VIEWER, responses=READS)
 async def list_instances(
-    here: Reader, workflow_id: WorkflowId, page: Page, asked: Asked, *, aggregated: Aggregated = False
+    here: Reader, workflow_id: WorkflowId, page: Page, filters: InstanceFilters, *, aggregated: Aggregated = False
 ) -> Response:
     """The latest run of each instance of a workflow, newest instance first."""
     mark = here.watermark()
-    if await here.read(workflows.workflow, workflow_id) is None:
-        raise no_workflow(workflow_id)
-    found = await here.read(browsing.browse, page, structs.replace(asked, workflow_id=workflow_id))
+    await _must_exist(here, workflow_id)
+    found = await here.read(browsing.browse, page, structs.replace(filters, workflow_id=workflow_id))
     if aggregated:
         found["elements"] = await here.read(aggregating.told_more, found["elements"], aggregated=True, enriched=False)
     return json_response(found, mark=mark)
@@ -77,12 +87,13 @@ async def list_instances(
 async def get_matrix(
     here: Reader,
     workflow_id: WorkflowId,
-    limit: Annotated[int, Query(ge=1, le=MATRIX_MAX, description="How many instances to return.")] = MATRIX_DEFAULT,
+    limit: Annotated[
+        int, Query(ge=1, le=MATRIX_MAX, description="Return the last instances, at most this many.")
+    ] = MATRIX_DEFAULT,
 ) -> Response:
     """The state of each step of the newest instances of a workflow, after all their runs. One row per instance."""
     mark = here.watermark()
-    if await here.read(workflows.workflow, workflow_id) is None:
-        raise no_workflow(workflow_id)
+    await _must_exist(here, workflow_id)
     found = await here.read(aggregating.matrix, workflow_id, limit)
     return json_response(found, mark=mark)
 

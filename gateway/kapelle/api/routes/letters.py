@@ -1,14 +1,14 @@
 """Dead letters of an embedded log: list them, and publish their records again."""
 
 import asyncio
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import anyio.to_thread
 from fastapi import APIRouter, Path, Query, Response
 
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import NotFound, Unprocessable
-from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
+from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES, Responses
 from kapelle.topology.embedded.errors import UnknownPlace
 from kapelle.topology.embedded.letters import EmbeddedLetters
 from kapelle.topology.journal import EmbeddedJournal
@@ -21,7 +21,7 @@ COUNT_MAX: Final = 1_000
 OFFSET_MAX: Final = 2**63 - 1
 
 Offset = Annotated[int, Path(ge=0, le=OFFSET_MAX, description="The offset of the dead letter, as the list shows it.")]
-REDRIVES: Final[dict[int | str, dict[str, Any]]] = {status: WRITES[status] for status in (400, 401, 403, 404, 422, 503)}
+REDRIVES: Final[Responses] = {status: WRITES[status] for status in (400, 401, 403, 404, 422, 503)}
 
 
 def letters_of(here: Context) -> EmbeddedLetters:
@@ -38,7 +38,9 @@ def _missing(offset: int) -> NotFound:
 @router.get("/dead-letters", summary="List dead letters", dependencies=VIEWER, responses=READS | {422: WRITES[422]})
 async def list_letters(
     here: Here,
-    count: Annotated[int, Query(ge=1, le=COUNT_MAX, description="How many dead letters to return.")] = COUNT,
+    count: Annotated[
+        int, Query(ge=1, le=COUNT_MAX, description="Return the last dead letters, at most this many.")
+    ] = COUNT,
 ) -> Response:
     """The last dead letters, oldest first: the record, the stage that failed, the reason, and the position."""
     letters = letters_of(here)

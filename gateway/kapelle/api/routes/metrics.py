@@ -1,19 +1,19 @@
 """The metrics route, for Prometheus."""
 
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
 from kapelle.api.context import Here
 from kapelle.api.measuring import Requests, depths, view_lines
-from kapelle.api.routes.guards import READS, VIEWER
+from kapelle.api.routes.guards import READS, VIEWER, Responses
 from kapelle.api.routes.health import lag_of
 from kapelle.topology.exposition import CONTENT_TYPE, member_exposition
 from kapelle.topology.journal import EmbeddedJournal
 
 router = APIRouter(tags=["health"])
 
-REFUSALS: Final[dict[int | str, dict[str, Any]]] = {status: READS[status] for status in (401, 403, 503)}
+REFUSALS: Final[Responses] = {status: READS[status] for status in (401, 403, 503)}
 
 
 @router.get("/metrics", summary="Get metrics", dependencies=VIEWER, responses=REFUSALS, response_class=Response)

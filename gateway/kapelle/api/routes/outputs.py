@@ -1,4 +1,4 @@
-"""Output data from outside: whoever did the work of a step can say what it made."""
+"""Output data from other systems: a system that did the work of a step reports its outputs."""
 
 from fastapi import APIRouter, Request, Response
 
@@ -7,7 +7,7 @@ from kapelle.api.bodies import OutputBody
 from kapelle.api.callers import Writer
 from kapelle.api.context import Here, json_response
 from kapelle.api.problems import NotFound, NotSeen, Refused
-from kapelle.api.reports import Said, report
+from kapelle.api.reports import TaskReport, report
 from kapelle.api.routes.guards import OPERATOR, WRITES
 from kapelle.schemas.contracts import Refusal, Report
 from kapelle.views.queries import tasks as queries
@@ -23,7 +23,7 @@ async def put_output(request: Request, here: Here, caller: Writer, body: OutputB
     if attempt is None or at != (attempt.workflow_id, attempt.instance_id, attempt.step_id):
         where = f"step {body.step_id!r} of instance {body.workflow_id}/{body.workflow_instance_id}"
         raise NotFound(f"Expected a running attempt of {where} with this token, but found none")
-    said = Said(
+    sent = TaskReport(
         attempt.token,
         body.workflow_id,
         body.workflow_instance_id,
@@ -32,11 +32,10 @@ async def put_output(request: Request, here: Here, caller: Writer, body: OutputB
         Report.SUCCEEDED,
         outputs=text_of(await members_of(request), "params", "{}"),
     )
-    heard = (await report(here, [said], caller.wait_s))[0]
-    if heard.accepted is None:
+    result = (await report(here, [sent], caller.wait_s))[0]
+    if result.accepted is None:
         raise NotSeen(caller.request_id)
-    if not heard.accepted:
-        refusal = {"message": heard.reason or "", "errors": [], "refusal": Refusal.CONFLICT.value}
-        raise Refused(refusal, caller.request_id)
-    answer = {"request_id": caller.request_id, "status": "DONE", "token": attempt.token, "message": heard.reason}
+    if not result.accepted:
+        raise Refused(Refusal.CONFLICT, result.reason or "", (), caller.request_id)
+    answer = {"request_id": caller.request_id, "status": "DONE", "token": attempt.token, "message": result.reason}
     return json_response({name: value for name, value in answer.items() if value is not None})

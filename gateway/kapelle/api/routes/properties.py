@@ -1,6 +1,6 @@
 """The properties of a workflow, which change without a new version."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Request, Response
 
@@ -14,7 +14,7 @@ from kapelle.views.queries import workflows as queries
 
 router = APIRouter(prefix="/workflows/{workflow_id}", tags=["properties"])
 
-OBJECT: Final[dict[str, Any]] = {
+OBJECT: Final[dict[str, object]] = {
     "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
 }
 TagName = Annotated[str, Path(min_length=1, max_length=256, description="The name of a tag.")]

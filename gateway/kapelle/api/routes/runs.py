@@ -1,7 +1,8 @@
 """Starting instances, restarting them, and ending them."""
 
+import sqlite3
 import time
-from typing import Any, Final
+from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
@@ -13,6 +14,7 @@ from kapelle.api.problems import BadRequest
 from kapelle.api.routes.guards import OPERATOR, WRITES
 from kapelle.api.routes.workflows import tell
 from kapelle.processors.instances import INSTANCE_TERMINAL
+from kapelle.processors.runs.composites.identity import is_inline
 from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_COMMANDS, run_key
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, RestartPolicy
@@ -48,7 +50,7 @@ async def start(request: Request, here: Here, caller: Writer, at: VersionAt, bod
     return json_response(await started(here, caller, outcome))
 
 
-async def started(here: Context, caller: Caller, outcome: Outcome) -> dict[str, Any]:
+async def started(here: Context, caller: Caller, outcome: Outcome) -> dict[str, object]:
     """The answer to a start, or to a restart that makes a run."""
     instance_id, run_id = outcome.instance_id or 0, outcome.body["run_id"]
     found = await here.read(queries.run, outcome.workflow_id, instance_id, run_id)
@@ -70,7 +72,11 @@ async def started(here: Context, caller: Caller, outcome: Outcome) -> dict[str, 
 async def restart(
     request: Request, here: Here, caller: Writer, at: InstanceAt, body: RestartBody | None = None
 ) -> Response:
-    """Start a new run of an instance that has ended. The run strategy applies to it as to a start."""
+    """Start a new run of an instance that has ended. The run strategy applies to it as to a start.
+
+    The restart of a child goes to the first ancestor that runs, or else to the root. The answer names the instance
+    that carries it out.
+    """
     said = body or RestartBody()
     if said.restart_policy is Policy.RESTART_FROM_SPECIFIC:
         raise BadRequest("Expected a restart from a step to name the step: …/steps/{step_id}/actions/restart")
@@ -85,14 +91,17 @@ async def restart(
 
 
 async def ask_run(here: Context, caller: Caller, at: tuple[str, int], command: c.RestartRun | c.ActOnStep) -> Response:
-    """Send a command to an instance. It may change a step, or lead to a new run."""
+    """Send a command to an instance. It may change a step, or lead to a new run: of a child, to one of an ancestor."""
     workflow_id, instance_id = at
     key = run_key(workflow_id, instance_id)
-    question = Question(RUN_COMMANDS, key, command, workflow_id, instance_id)
+    question = Question(RUN_COMMANDS, key, command, workflow_id, instance_id, is_anywhere=True)
     outcome = await ask(here, caller, question)
     if outcome.kind in STARTED:
         return json_response(await started(here, caller, outcome))
-    more = {"workflow_instance_id": instance_id, "workflow_run_id": outcome.body.get("run_id")}
+    more = {
+        "workflow_instance_id": outcome.instance_id or instance_id,
+        "workflow_run_id": outcome.body.get("run_id"),
+    }
     return json_response(settled(outcome, caller, **more))
 
 
@@ -142,7 +151,10 @@ async def _terminate(here: Context, caller: Caller, at: tuple[str, int], action:
     workflow_id, instance_id = at
     until = time.monotonic() + caller.wait_s
     command = c.TerminateInstance(caller.request_id, caller.user, instance_id, action, reason)
-    outcome = await ask(here, caller, Question(WORKFLOW_COMMANDS, workflow_id, command, workflow_id))
+    question = Question(WORKFLOW_COMMANDS, workflow_id, command, workflow_id)
+    if is_inline(workflow_id):  # iterations and rounds have no queue: `workflows` does not know them
+        question = Question(RUN_COMMANDS, run_key(workflow_id, instance_id), command, workflow_id)
+    outcome = await ask(here, caller, question)
     status = await _ended(here, at, until - time.monotonic())
     more = {"workflow_instance_id": instance_id, "workflow_status": status}
     return json_response(settled(outcome, caller, **more))
@@ -151,7 +163,7 @@ async def _terminate(here: Context, caller: Caller, at: tuple[str, int], action:
 async def _ended(here: Context, at: tuple[str, int], wait_s: float) -> str | None:
     """The status of an instance once it has ended, or the one it has when there is no time left."""
 
-    def look(connection: Any) -> str | None:
+    def look(connection: sqlite3.Connection) -> str | None:
         found = queries.status_of(connection, *at)
         return found[1] if found is not None and found[1] in INSTANCE_TERMINAL else None
 

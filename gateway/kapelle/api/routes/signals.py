@@ -1,6 +1,6 @@
-"""Signals: announcing them, why something came of one or did not, and where it came from. Names may hold slashes."""
+"""Signals: announcements, explanations and lineage. Names may contain slashes."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query, Response
 
@@ -27,8 +27,10 @@ STATUSES: Final = {"SignalAccepted": "ACCEPTED", "SignalDuplicated": "DUPLICATED
 ONE: Final = "/signals/{name:name}/instances/{sequence}"
 
 Name = Annotated[str, Path(min_length=1, max_length=NAME_CHARS_MAX, description="The name of a signal.")]
-Way = Annotated[Direction, Query(description="`forward` to effects, `backward` to causes, or `both`.")]
-Depth = Annotated[int, Query(ge=1, le=DEPTH_MAX, description="Maximum number of edges to follow.")]
+DirectionQuery = Annotated[
+    Direction, Query(description="Follow the effects (`forward`), the causes (`backward`), or `both`.")
+]
+Depth = Annotated[int, Query(ge=1, le=DEPTH_MAX, description="Follow at most this many edges.")]
 
 
 def no_signal(name: str, sequence: int | None) -> NotFound:
@@ -50,7 +52,7 @@ async def announce(here: Here, caller: Writer, said: Announced) -> Response:
     return json_response({"name": said.name, **_answer(outcome), "request_id": caller.request_id})
 
 
-def _answer(outcome: Outcome) -> dict[str, Any]:
+def _answer(outcome: Outcome) -> dict[str, object]:
     told = outcome.body
     first = told.get("first_sequence")
     more = {
@@ -70,7 +72,9 @@ def _answer(outcome: Outcome) -> dict[str, Any]:
 async def list_names(
     here: Reader,
     page: Page,
-    prefix: Annotated[str, Query(max_length=NAME_CHARS_MAX, description="Only names that begin with this.")] = "",
+    prefix: Annotated[
+        str, Query(max_length=NAME_CHARS_MAX, description="Return only names that begin with this text.")
+    ] = "",
 ) -> Response:
     """All signal names, with the number of signals, subscribed triggers and waiting steps of each."""
     mark = here.watermark()
@@ -95,7 +99,9 @@ async def list_refused(
     here: Reader,
     name: Name,
     page: Page,
-    signal_id: Annotated[str | None, Query(max_length=1_024, description="Only announcements with this id.")] = None,
+    signal_id: Annotated[
+        str | None, Query(max_length=1_024, description="Return only announcements with this signal id.")
+    ] = None,
 ) -> Response:
     """Announcements that were refused as duplicates or as too late, latest first."""
     mark = here.watermark()
@@ -130,11 +136,15 @@ async def explain_signal(here: Reader, name: Name, sequence: RunSelector) -> Res
 
 @router.get(f"{ONE}/lineage", summary="Get the lineage of a signal", dependencies=VIEWER, responses=READS)
 async def signal_lineage(
-    here: Reader, name: Name, sequence: RunSelector, direction: Way = Direction.BOTH, depth: Depth = DEPTH_MAX
+    here: Reader,
+    name: Name,
+    sequence: RunSelector,
+    direction: DirectionQuery = Direction.BOTH,
+    depth: Depth = DEPTH_MAX,
 ) -> Response:
     """The instances that the signal started or that waited for it, the signals they announced, and so on.
 
-    Backward: the step that announced the signal, and the causes of its instance.
+    In the direction `backward`: the step that announced the signal, and the causes of its instance.
     """
     mark, number = here.watermark(), number_of(sequence, "signal")
     found = await here.read(queries.signal, name, number)
@@ -151,7 +161,7 @@ async def signal_lineage(
     responses=READS,
 )
 async def instance_lineage(
-    here: Reader, at: InstanceAt, direction: Way = Direction.BOTH, depth: Depth = DEPTH_MAX
+    here: Reader, at: InstanceAt, direction: DirectionQuery = Direction.BOTH, depth: Depth = DEPTH_MAX
 ) -> Response:
     """The signals that started the instance or that it waited for, the signals it announced, and so on."""
     mark = here.watermark()

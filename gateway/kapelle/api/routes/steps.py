@@ -5,15 +5,16 @@ from fastapi import APIRouter, Request, Response
 
 from kapelle.api.asking import members_of, text_of
 from kapelle.api.bodies import ActionBody, StepRestartBody
-from kapelle.api.callers import InstanceAt, Reader, RunSelector, StepActionAt, StepAt, Writer, number_of
+from kapelle.api.callers import InstanceAt, Page, Reader, RunSelector, StepActionAt, StepAt, Writer, number_of
 from kapelle.api.context import Context, Here, json_response
+from kapelle.api.filtering import Status
 from kapelle.api.problems import NotFound
 from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
 from kapelle.api.routes.instances import no_instance
 from kapelle.api.routes.runs import ask_run
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, RestartPolicy
-from kapelle.views.queries import instances
+from kapelle.views.queries import children, instances
 from kapelle.views.queries import steps as queries
 
 router = APIRouter(prefix="/workflows/{workflow_id}/instances/{instance_id}", tags=["steps"])
@@ -55,6 +56,19 @@ async def _latest(here: Context, at: tuple[str, int]) -> int | None:
 async def get_step(here: Reader, at: StepAt) -> Response:
     """The latest attempt of a step, over all runs."""
     return await _shown(here, at)
+
+
+@router.get("/steps/{step_id}/children", summary="List the children of a step", dependencies=VIEWER, responses=READS)
+async def list_children(here: Reader, at: StepAt, page: Page, status: Status = []) -> Response:  # noqa: B006 - FastAPI's
+    """The iterations of a foreach step, the rounds of a while step, or the child of a subworkflow step, by number.
+
+    Each has its latest run. All runs of the step together have these children.
+    """
+    mark = here.watermark()
+    if await here.read(instances.run, *at[:2]) is None:
+        raise no_instance(*at[:2])
+    statuses = list(dict.fromkeys(one.value for one in status))
+    return json_response(await here.read(children.children, at, page, statuses), mark=mark)
 
 
 @router.get(

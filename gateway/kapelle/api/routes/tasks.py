@@ -1,7 +1,6 @@
 """Workers over HTTP: poll for tasks, and report on them."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 from fastapi import APIRouter, Request, Response
@@ -11,7 +10,7 @@ from kapelle.api.bodies import PollBody, ReportsBody
 from kapelle.api.callers import Writer
 from kapelle.api.claims import Claims, Poll
 from kapelle.api.context import Here, json_response
-from kapelle.api.reports import Said, report
+from kapelle.api.reports import TaskReport, report
 from kapelle.api.routes.guards import OPERATOR, WRITES
 from kapelle.schemas.contracts import Report
 
@@ -35,7 +34,7 @@ def _claims(request: Request) -> Claims:
 
 @router.post("/poll", summary="Poll for tasks", responses=WRITES)
 async def poll(request: Request, here: Here, body: PollBody) -> Response:  # noqa: ARG001 - named for the schema
-    """Assign waiting tasks to a worker under a lease. Waits up to `wait_ms` while there are none."""
+    """Assign waiting tasks to a worker under a lease. If there are none, the call waits up to `wait_ms`."""
     wanted = Poll(body.worker, tuple(dict.fromkeys(body.types)), body.max, body.wait_ms / 1000)
     tasks, cancelled = await _claims(request).poll(wanted)
     return json_response({"tasks": [msgspec.structs.asdict(task) for task in tasks], "cancelled": cancelled})
@@ -43,10 +42,10 @@ async def poll(request: Request, here: Here, body: PollBody) -> Response:  # noq
 
 @router.post("/reports", summary="Report on tasks", responses=WRITES)
 async def reports(request: Request, here: Here, caller: Writer, body: ReportsBody) -> Response:
-    """Send heartbeats and results of tasks. The first result of an attempt counts."""
+    """Send heartbeats and results of tasks. Only the first result of an attempt takes effect."""
     written = _as_written((await members_of(request)).get("reports"))
-    said = [
-        Said(
+    sent = [
+        TaskReport(
             one.token,
             one.workflow_id,
             one.instance_id,
@@ -60,9 +59,9 @@ async def reports(request: Request, here: Here, caller: Writer, body: ReportsBod
         )
         for one, (outputs, signals) in zip(body.reports, written, strict=True)
     ]
-    heard = await report(here, said, caller.wait_s)
-    cancelled = await _claims(request).cancelled_of(body.worker, {one.token for one in said})
-    answer: dict[str, Any] = {"results": [one.record() for one in heard], "cancelled": cancelled}
+    result = await report(here, sent, caller.wait_s)
+    cancelled = await _claims(request).cancelled_of(body.worker, {one.token for one in sent})
+    answer: dict[str, object] = {"results": [one.record() for one in result], "cancelled": cancelled}
     return json_response(answer)
 
 

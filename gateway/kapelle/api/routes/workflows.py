@@ -1,6 +1,6 @@
 """Reading workflows, and the actions on a workflow as a whole."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
@@ -28,7 +28,9 @@ def no_workflow(workflow_id: str) -> NotFound:
 async def list_workflows(
     here: Reader,
     page: Page,
-    prefix: Annotated[str, Query(max_length=256, description="Only workflows whose id begins with this.")] = "",
+    prefix: Annotated[
+        str, Query(max_length=256, description="Return only workflows whose id begins with this text.")
+    ] = "",
 ) -> Response:
     """All workflows, ordered by id."""
     mark = here.watermark()
@@ -81,11 +83,11 @@ async def get_timeline(here: Reader, workflow_id: WorkflowId) -> Response:
 # What can be done ----------------------------------------------------------------------------------------------------
 
 
-async def tell(here: Context, caller: Caller, workflow_id: str, command: Contract) -> dict[str, Any]:
+async def tell(here: Context, caller: Caller, workflow_id: str, command: Contract) -> dict[str, object]:
     """Send a command to a workflow. Gives the answer for the caller."""
     question = Question(WORKFLOW_COMMANDS, workflow_id, command, workflow_id)
     outcome = await ask(here, caller, question)
-    more: dict[str, Any] = {"workflow_version_id": outcome.body["version"]} if outcome.body.get("version") else {}
+    more: dict[str, object] = {"workflow_version_id": outcome.body["version"]} if outcome.body.get("version") else {}
     if outcome.instance_id is not None:
         more["workflow_instance_id"] = outcome.instance_id
     return settled(outcome, caller, **more)

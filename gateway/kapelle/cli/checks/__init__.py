@@ -1,1 +1,1 @@
-"""What `kapelle doctor` looks at: each module a subject, each finding with a verdict and what to do about it."""
+"""The checks of `kapelle doctor`: one module for each subject. Each finding has a verdict and advice."""

@@ -4,14 +4,14 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from kapelle.cli.checks.case import Case, Finding, Verdict
 from kapelle.cli.reach import why
-from kapelle.topology.kafka.config import Protocol
+from kapelle.topology.kafka.config import Protocol, Setting
 
 ASK_S: Final = 5.0
 SLICE_S: Final = 0.05
@@ -91,7 +91,7 @@ def taken_by(case: Case) -> Apis:
     lines: list[str] = []
     logger = logging.Logger("kapelle.doctor", logging.DEBUG)
     logger.addHandler(_Keeping(lines))
-    config: dict[str, Any] = {**case.settings.admin(), "debug": "feature", "log_level": 7}
+    config: dict[str, Setting] = {**case.settings.admin(), "debug": "feature", "log_level": 7}
     admin = AdminClient(config, logger=logger)
     until = time.monotonic() + min(ASK_S, case.timeout_s)
     while not any("ApiKey Fetch " in line for line in lines) and time.monotonic() < until:

@@ -1,17 +1,20 @@
-"""What the checks of the doctor share: findings, and a cluster that is asked each question once."""
+"""The parts that all checks use: findings, and a cluster that is asked each question once."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, but not by name
     AdminClient,
+    ClusterMetadata,
     ConfigResource,
+    ConsumerGroupDescription,
     ResourceType,
 )
 
@@ -71,7 +74,7 @@ class Case(msgspec.Struct, kw_only=True, dict=True):
         return made(AdminClient, self.settings.admin())
 
     @cached_property
-    def metadata(self) -> Any:
+    def metadata(self) -> ClusterMetadata:
         """The brokers and topics that this principal may see."""
         return self.admin.list_topics(timeout=self.timeout_s)
 
@@ -94,8 +97,8 @@ class Case(msgspec.Struct, kw_only=True, dict=True):
         """Our topics that are there."""
         return [topic.name for topic in self.topology.topics() if topic.name in self.metadata.topics]
 
-    def groups(self, names: Sequence[str], **options: Any) -> dict[str, Any]:
-        """What the brokers tell of these groups, each to be had from a future.
+    def groups(self, names: Sequence[str], **options: object) -> dict[str, Future[ConsumerGroupDescription]]:
+        """The descriptions of these groups by the brokers, each in a future.
 
         Asked for shortly first: on a new cluster, which keeps no groups until somebody asks for one, the first question
         often stays without an answer as long as one waits for it, and the second has it at once.
@@ -161,7 +164,7 @@ def _found(check: Check, case: Case) -> list[Finding]:
             return found
 
 
-def _is_late(future: Any) -> bool:
+def _is_late(future: Future[ConsumerGroupDescription]) -> bool:
     failure = future.exception()
     said = None if failure is None else kafka_error(failure)
     return said is not None and is_timeout(said)

@@ -1,4 +1,4 @@
-"""Clocks: those of the brokers, and of whoever writes to our topics, against the one of this machine.
+"""Clocks: those of the brokers and of the writers of our topics, compared with the clock of this machine.
 
 A broker does not tell the time. But it writes its own beside what it keeps of transactions, and the transaction that
 was just tried is the last of them; and the records of our topics bear the time of those who wrote them.

@@ -1,7 +1,7 @@
-"""The groups of the processors: who is in them, what they have committed, and what holds them up."""
+"""The groups of the processors: their members, their offsets, and open transactions that block them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import Consumer, ConsumerGroupState, IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined] # exported, but not by name
@@ -10,6 +10,7 @@ from kapelle.cli.checks.case import Case, Finding, Verdict
 from kapelle.cli.checks.topics import some
 from kapelle.topology.errors import ChangelogReplaced, OffsetsLost
 from kapelle.topology.kafka.answers import EARLIEST, LATEST, list_offsets
+from kapelle.topology.kafka.config import Setting
 from kapelle.topology.kafka.inputs import losses_of
 from kapelle.topology.kafka.notes import refuse_another
 from kapelle.topology.kafka.offsets import Offsets, committed
@@ -146,7 +147,7 @@ def transactions(case: Case) -> Iterator[Finding]:
 
 def _begun(case: Case, held: Places) -> Places:
     """When the record at each place was written: the first of the transaction that is open there."""
-    config: dict[str, Any] = {
+    config: dict[str, Setting] = {
         **case.settings.reader(f"{case.topology.prefix}.doctor"),
         "isolation.level": "read_uncommitted",
     }

@@ -1,9 +1,13 @@
-"""What Kafka lets this principal do, against what its role needs; and whether transactions work at all."""
+"""The rights of this principal, compared with those that its role needs, and a transaction as a trial."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from concurrent.futures import Future
 
 from confluent_kafka import KafkaException, Producer, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, but not by name
+    ConsumerGroupDescription,
+    TopicDescription,
+)
 
 from kapelle.broker import is_missing, is_refused
 from kapelle.cli.acls import Acl, Role, acls
@@ -60,7 +64,7 @@ def _of_groups(case: Case) -> Mapping[str, set[str]]:
     return {name: operations for name, operations in found.items() if operations is not None}
 
 
-def _operations(future: Any) -> set[str] | None:
+def _operations(future: Future[TopicDescription] | Future[ConsumerGroupDescription]) -> set[str] | None:
     """The operations that are allowed: none at all if not even describing is. None, if there is nothing to describe."""
     try:
         return {operation.name for operation in future.result().authorized_operations or ()}

@@ -1,4 +1,4 @@
-"""Our topics: whether they are there as the topology needs them, and can be written to."""
+"""The topics of the topology: whether they exist with the right settings, and accept records."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
-from kapelle.cli.options.process import HooksFile, Host, LogFormatOption, LogLevelOption, Port, TokensFile
+from kapelle.cli.options.process import LOGS, HooksFile, Host, Port, Process, TokensFile, takes_process
 from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.reach import reaching
 from kapelle.cli.reporting import PROGRESS_S, Every
@@ -38,6 +37,7 @@ def _api() -> None:
 
 @group.command()
 @takes_target(*KAFKA)
+@takes_process(*LOGS)
 def run(
     *,
     host: Host = "127.0.0.1",
@@ -46,7 +46,9 @@ def run(
     hooks: HooksFile = None,
     views_dir: Annotated[
         Path | None,
-        typer.Option("--views-dir", metavar="DIR", file_okay=False, help="Directory of the view. Default: in memory."),
+        typer.Option(
+            "--views-dir", metavar="DIR", file_okay=False, help="Store the view in this directory. Default: in memory."
+        ),
     ] = None,
     keep_days: Annotated[
         float | None,
@@ -54,12 +56,11 @@ def run(
             "--keep-days",
             metavar="DAYS",
             min=0.01,
-            help="Remove old data from the view after this many days. Default: never.",
+            help="Remove old data from the view after this many days. Default: keep all data.",
         ),
     ] = None,
     target: Target,
-    log_format: LogFormatOption = LogFormat.PAIRS,
-    log_level: LogLevelOption = LogLevel.INFO,
+    process: Process,
 ) -> None:
     """Serve the HTTP API over Kafka until stopped.
 
@@ -73,18 +74,18 @@ def run(
     """
     kafka = target.kafka()
     with (
-        logged_to_stderr(log_format, log_level),
+        process.logged(),
         stopping() as heard,
         serving_api(),
         reaching(kafka),
         mending(target),
         ExitStack() as opened,
     ):
-        where = Where(host, port, views_dir, None if keep_days is None else round(keep_days * DAY_MS))
-        _serve(opened, heard, target, where, api_settings(tokens, hooks))
+        options = ApiOptions(host, port, views_dir, None if keep_days is None else round(keep_days * DAY_MS))
+        _serve(opened, heard, target, options, api_settings(tokens, hooks))
 
 
-class Where(msgspec.Struct, frozen=True):
+class ApiOptions(msgspec.Struct, frozen=True):
     """Where the API answers, and where its view is and for how long it keeps what has ended."""
 
     host: str
@@ -97,7 +98,7 @@ def _serve(
     opened: ExitStack,
     heard: Stopping,
     target: Target,
-    where: Where,
+    options: ApiOptions,
     settings: "ApiSettings",
 ) -> None:
     from kapelle.api import ApiServer, check_exposure, create_app  # noqa: PLC0415 - FastAPI is slow to import
@@ -106,11 +107,11 @@ def _serve(
     from kapelle.views import Views  # noqa: PLC0415
 
     raise_descriptor_limit()
-    check_exposure(where.host, settings.tokens)
+    check_exposure(options.host, settings.tokens)
     journal = KafkaJournal(target.topology(), target.kafka())
     opened.callback(journal.close)
-    views = opened.enter_context(Views(journal, where.views_dir, keep_ms=where.keep_ms))
-    server = opened.enter_context(ApiServer(create_app(journal, views, settings), where.host, where.port))
+    views = opened.enter_context(Views(journal, options.views_dir, keep_ms=options.keep_ms))
+    server = opened.enter_context(ApiServer(create_app(journal, views, settings), options.host, options.port))
     heard.working()
     output.data(server.url)
     _log.info("serving", extra={"fields": {"url": server.url}})
@@ -124,19 +125,19 @@ def _serve(
 
 @group.command()
 @takes_target(*KAFKA)
+@takes_process(*LOGS)
 def rebuild(
     *,
     views_dir: Annotated[
-        Path, typer.Option("--views-dir", metavar="DIR", file_okay=False, help="Directory of the view.")
+        Path, typer.Option("--views-dir", metavar="DIR", file_okay=False, help="Rebuild the view in this directory.")
     ],
     target: Target,
-    log_format: LogFormatOption = LogFormat.PAIRS,
-    log_level: LogLevelOption = LogLevel.INFO,
+    process: Process,
 ) -> None:
     """Rebuild the view of a node from the log, then exit.
 
-    Logs the progress and the remaining time. The old view is deleted first, so the node must not run. If the rebuild
-    is stopped, the node continues it when it starts.
+    The command logs the progress and the remaining time. It deletes the old view first, so the node must not run. If
+    the rebuild is stopped, the node continues it when it starts.
 
     \b
     Examples:
@@ -144,7 +145,7 @@ def rebuild(
     """
     kafka = target.kafka()
     with (
-        logged_to_stderr(log_format, log_level),
+        process.logged(),
         stopping() as heard,
         serving_api(),
         reaching(kafka),

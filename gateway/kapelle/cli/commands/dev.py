@@ -14,20 +14,21 @@ import typer
 
 from kapelle.cli.errors import DataInUse, NotAWorker
 from kapelle.cli.loading_worker import load_workers
-from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
+from kapelle.cli.logs import LogLevel
 from kapelle.cli.options.client import TOKEN_VARIABLE
 from kapelle.cli.options.process import (
     CONCURRENCY,
+    LOGS,
     Concurrency,
     HooksFile,
     Host,
     HttpAllow,
-    LogFormatOption,
-    LogLevelOption,
     OnBugOption,
     Port,
+    Process,
     SetAside,
     TokensFile,
+    takes_process,
 )
 from kapelle.cli.salvaging import LOG, VIEWS, damage_told, record, salvaged
 from kapelle.cli.server import token
@@ -49,12 +50,15 @@ DRAIN_S: Final = 2.0  # a developer who stops does not want to wait
 
 Failure = Callable[[], BaseException | None]
 Salvage = Annotated[
-    bool, typer.Option("--salvage", help="Use what can be read of a damaged --data. A copy of the directory is kept.")
+    bool,
+    typer.Option(
+        "--salvage", help="Use the readable part of a damaged --data directory. A copy of the directory is kept."
+    ),
 ]
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for."""
+class DevOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of the command, as far as the parts need them."""
 
     host: str
     port: int
@@ -72,7 +76,9 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data", metavar="DIR", file_okay=False, help="Directory for all data. Without it, nothing is kept."),
+    typer.Option(
+        "--data", metavar="DIR", file_okay=False, help="Store all data in this directory. Without it, nothing is kept."
+    ),
 ]
 Open = Annotated[bool, typer.Option("--open", help="Open the documentation of the API in a browser.")]
 WorkerModules = Annotated[
@@ -84,6 +90,7 @@ Registry = Annotated[
 ]
 
 
+@takes_process(*LOGS, log_level=LogLevel.WARNING)
 def dev(
     *,
     host: Host = "127.0.0.1",
@@ -99,16 +106,15 @@ def dev(
     on_bug: OnBugOption = OnBug.STOP,
     set_aside: SetAside = None,
     open_browser: Open = False,
-    log_format: LogFormatOption = LogFormat.PAIRS,
-    log_level: LogLevelOption = LogLevel.WARNING,
+    process: Process,
 ) -> None:
     """Run everything in one process: the engine on an embedded log, the HTTP API, and workers.
 
     Kafka is not needed. With --data, acknowledged requests survive a crash and a restart. Only one process can use a
     data directory at a time. Press Ctrl-C to stop.
 
-    A data directory that lacks acknowledged records, because files are damaged, missing or outdated, is refused. With
-    --salvage it is used anyway. The loss is reported here, in the dead letters, and in a file next to the copy.
+    A data directory is refused if it lacks acknowledged records, because files are damaged, missing or outdated. With
+    --salvage, it is used anyway. The loss is reported here, in the dead letters, and in a file next to the copy.
 
     \b
     Examples:
@@ -118,7 +124,7 @@ def dev(
       kapelle dev --port 9000 --http-allow api.example.com
     """
     began_s = time.monotonic()
-    wanted = Wanted(
+    options = DevOptions(
         host=host,
         port=port,
         data=data,
@@ -133,7 +139,7 @@ def dev(
         set_aside=records_at(set_aside),
     )
     with (
-        logged_to_stderr(log_format, log_level),
+        process.logged(),
         stopping() as heard,
         serving_api(),
         served(),
@@ -142,16 +148,16 @@ def dev(
         heard.working()
         if data is not None:
             opened.enter_context(damage_told(data))
-        url, failures = _opened(opened, wanted)
+        url, failures = _opened(opened, options)
         output.data(url)
-        _welcome(url, wanted, time.monotonic() - began_s)
+        _welcome(url, options, time.monotonic() - began_s)
         if open_browser:
             webbrowser.open(f"{url}/docs")
         _watch(heard, failures)
     output.say("stopped")
 
 
-def _opened(opened: ExitStack, wanted: Wanted) -> tuple[str, Sequence[Failure]]:
+def _opened(opened: ExitStack, options: DevOptions) -> tuple[str, Sequence[Failure]]:
     """Start the parts, each on top of the one before; they are closed the other way round."""
     from kapelle.api import ApiServer, check_exposure, create_app  # noqa: PLC0415 - FastAPI is slow to import
     from kapelle.api.connections import raise_descriptor_limit  # noqa: PLC0415
@@ -163,13 +169,13 @@ def _opened(opened: ExitStack, wanted: Wanted) -> tuple[str, Sequence[Failure]]:
     from kapelle.views.witness import witness_of  # noqa: PLC0415
 
     raise_descriptor_limit()
-    settings = api_settings(wanted.tokens, wanted.hooks)
-    check_exposure(wanted.host, settings.tokens)
-    steps = _steps(wanted, settings)
-    directory = wanted.data or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="kapelle-dev-")))
+    settings = api_settings(options.tokens, options.hooks)
+    check_exposure(options.host, settings.tokens)
+    steps = _steps(options, settings)
+    directory = options.data or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="kapelle-dev-")))
     whole = topology()
-    how = _written(opened, whole, wanted)
-    saved = salvaged(wanted.data, whole, how.member.framing) if wanted.salvage else None
+    how = _written(opened, whole, options)
+    saved = salvaged(options.data, whole, how.member.framing) if options.salvage else None
     witness = None if saved is not None else witness_of(directory / VIEWS, whole)
     try:
         runtime = opened.enter_context(
@@ -182,7 +188,7 @@ def _opened(opened: ExitStack, wanted: Wanted) -> tuple[str, Sequence[Failure]]:
         record(runtime, saved)
     journal = EmbeddedJournal(runtime)
     views = opened.enter_context(Views(journal, directory / VIEWS, anew=saved is not None))
-    server = opened.enter_context(ApiServer(create_app(journal, views, settings), wanted.host, wanted.port))
+    server = opened.enter_context(ApiServer(create_app(journal, views, settings), options.host, options.port))
     # Looking at the file of hooks fails never: one that cannot be used is told of, and changes nothing.
     failures: list[Failure] = [
         lambda: runtime.failure,
@@ -190,17 +196,17 @@ def _opened(opened: ExitStack, wanted: Wanted) -> tuple[str, Sequence[Failure]]:
         opened.enter_context(reloading(settings)),
     ]
     if steps is not None:
-        failures.append(_working(opened, steps, server.url, wanted.concurrency))
+        failures.append(_working(opened, steps, server.url, options.concurrency))
     return server.url, failures
 
 
-def _written(opened: ExitStack, topology: "Topology", wanted: Wanted) -> "EmbeddedSettings":
+def _written(opened: ExitStack, topology: "Topology", options: DevOptions) -> "EmbeddedSettings":
     """How the engine writes: with a registry of its own, public records by the ids of their schemas."""
     from kapelle.registry import PublicSchemas, RegistryClient, RegistryServer  # noqa: PLC0415 - slow to import
     from kapelle.topology.embedded import EmbeddedSettings  # noqa: PLC0415
 
-    member = MemberSettings(on_bug=wanted.on_bug, set_aside=wanted.set_aside)
-    if not wanted.registry:
+    member = MemberSettings(on_bug=options.on_bug, set_aside=options.set_aside)
+    if not options.registry:
         return EmbeddedSettings(member=member)
     server = opened.enter_context(RegistryServer())
     output.say(f"schema registry at {server.url}")
@@ -210,14 +216,14 @@ def _written(opened: ExitStack, topology: "Topology", wanted: Wanted) -> "Embedd
         return EmbeddedSettings(member=msgspec.structs.replace(member, framing=schemas.framing(client)))
 
 
-def _steps(wanted: Wanted, settings: "ApiSettings") -> "Worker | None":
+def _steps(options: DevOptions, settings: "ApiSettings") -> "Worker | None":
     """The steps that this process serves itself; None if it serves none."""
-    if not wanted.workers and not wanted.http_allow:
+    if not options.workers and not options.http_allow:
         return None
     if settings.tokens is not None and token() is None:
         raise NotAWorker(f"Expected a token of the role operator in {TOKEN_VARIABLE} for --worker, but found none")
-    steps = load_workers(wanted.workers)
-    serve_http(steps, wanted.http_allow)
+    steps = load_workers(options.workers)
+    serve_http(steps, options.http_allow)
     return steps
 
 
@@ -238,13 +244,13 @@ def _watch(heard: Stopping, failures: Sequence[Failure]) -> None:
                 raise found
 
 
-def _welcome(url: str, wanted: Wanted, took_s: float) -> None:
-    kept = f"in {wanted.data}" if wanted.data else "not kept: use --data DIR to keep it"
+def _welcome(url: str, options: DevOptions, took_s: float) -> None:
+    kept = f"in {options.data}" if options.data else "not kept: use --data DIR to keep it"
     at = "" if url == "http://127.0.0.1:8080" else f" --url {url}"
     output.say(f"Kapelle {importlib.metadata.version('kapelle')} is ready after {took_s:.1f} s", style="bold green")
     output.say(f"  API      {url}/api/v3, documentation at {url}/docs")
     output.say(f"  data     {kept}")
-    output.say(f"  workers  {', '.join(wanted.workers) or 'none in this process: kapelle worker run MODULE' + at}")
+    output.say(f"  workers  {', '.join(options.workers) or 'none in this process: kapelle worker run MODULE' + at}")
     output.say(f"  next     kapelle workflow push FILE{at}")
     output.say(f"           kapelle run start WORKFLOW --watch{at}")
     output.say("  Press Ctrl-C to stop")

@@ -1,7 +1,7 @@
 """`kapelle dlq`: show dead letters, and publish their records again."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -13,7 +13,7 @@ from kapelle.cli.reach import reaching
 from kapelle.cli.redriving import redrive_of, redriven
 from kapelle.cli.server import connected
 from kapelle.cli.text import output
-from kapelle.cli.text.letters import as_lines
+from kapelle.cli.text.letters import Letter, as_lines
 from kapelle.cli.text.output import Form
 from kapelle.schemas import Codec
 from kapelle.topology.build import Topology
@@ -33,7 +33,8 @@ group = typer.Typer(
 
 
 Offsets = Annotated[
-    list[int], typer.Argument(metavar="OFFSET…", min=0, help="Offsets of dead letters, as shown by list.")
+    list[int],
+    typer.Argument(metavar="OFFSET…", min=0, help="Offsets of dead letters, as `kapelle dlq list` shows them."),
 ]
 
 
@@ -42,25 +43,26 @@ def codec_of(topology: Topology, kafka: KafkaSettings) -> Codec:
     return Codec(topology.catalog(), record_bytes_max=letter_bytes_max(kafka.record_bytes_max))
 
 
-def _asked(url: str, *parts: str | int, **query: int) -> Any:
-    """What the server says of letters."""
+def _served(url: str, *parts: str | int, **query: int) -> Letter:
+    """A dead letter of the server, or a page of them."""
     from kapelle.client.calls import read  # noqa: PLC0415 - slow to import
+    from kapelle.client.results import Object  # noqa: PLC0415 - the same
 
     with connected(url) as client:
-        return client.send(read(dict[str, Any], "dead-letters", *parts, **query))
+        return client.send(read(Object, "dead-letters", *parts, **query))
 
 
 def show_last(target: Target, count: int, form: Form, url: str = URL) -> None:
     """The last letters."""
     if not target.names_kafka:
-        letters, where = _asked(url, count=min(count, SERVED_MAX))["elements"], url
+        letters, where = _served(url, count=min(count, SERVED_MAX))["elements"], url
     else:
         letters, where = _last(target, count), target.topology().dead_letters
     output.show(letters, form, _show)
     output.say(f"{output.counted(len(letters), 'dead letter')} from {where}")
 
 
-def _last(target: Target, count: int) -> list[dict[str, Any]]:
+def _last(target: Target, count: int) -> Sequence[Letter]:
     topology, kafka = target.topology(), target.kafka()
     codec = codec_of(topology, kafka)
     with reaching(kafka):
@@ -68,7 +70,7 @@ def _last(target: Target, count: int) -> list[dict[str, Any]]:
     return [shown(codec, offset, data) for offset, data in found]
 
 
-def _show(letters: Sequence[dict[str, Any]]) -> None:
+def _show(letters: Sequence[Letter]) -> None:
     if letters:
         output.data("\n\n".join("\n".join(as_lines(letter)) for letter in letters))
 
@@ -79,12 +81,12 @@ def list_(
     *,
     url: Url = URL,
     count: Annotated[
-        int, typer.Option("-n", "--count", min=1, max=LETTERS_MAX, help="How many dead letters to show.")
+        int, typer.Option("-n", "--count", metavar="N", min=1, max=LETTERS_MAX, help="Show the last N dead letters.")
     ] = 20,
     target: Target,
     form: Output = Form.TEXT,
 ) -> None:
-    """Show the last dead letters, oldest first: what failed, at which stage, why, and where the record is.
+    """Show the last dead letters, oldest first: the record, its position, the stage that failed, and the reason.
 
     Values are decoded with the contracts of the topology (--app) if possible. Without --bootstrap-servers, the dead
     letters of the `kapelle dev` at --url are shown.
@@ -116,7 +118,7 @@ def show(
       kapelle dlq show 12 13 --bootstrap-servers 127.0.0.1:9092 -o json
     """
     if not target.names_kafka:
-        output.show([_asked(url, offset) for offset in offsets], form, _show)
+        output.show([_served(url, offset) for offset in offsets], form, _show)
         return
     topology, kafka = target.topology(), target.kafka()
     codec = codec_of(topology, kafka)
@@ -138,7 +140,7 @@ def redrive(
     """Publish the records of dead letters again, to their topics, with their keys and headers.
 
     Fix the cause first. The header kapelle-redriven counts how often a record was published again. The dead letter
-    stays where it is; redriving the same offset again publishes the record again.
+    stays where it is. Each redrive of an offset publishes its record again.
 
     \b
     Examples:
@@ -151,12 +153,12 @@ def redrive(
     output.say(f"published {output.counted(len(done), 'record')} again")
 
 
-def _show_places(done: Sequence[dict[str, Any]]) -> None:
+def _show_places(done: Sequence[Letter]) -> None:
     for one in done:
         output.data(f"{one['topic']} partition {one['partition']} offset {one['offset']}")
 
 
-def _redriven(target: Target, offsets: Sequence[int], *, yes: bool) -> list[dict[str, Any]]:
+def _redriven(target: Target, offsets: Sequence[int], *, yes: bool) -> Sequence[Letter]:
     topology, kafka = target.topology(), target.kafka()
     codec = codec_of(topology, kafka)
     with reaching(kafka):
@@ -167,18 +169,19 @@ def _redriven(target: Target, offsets: Sequence[int], *, yes: bool) -> list[dict
         return redriven(kafka, redrives)
 
 
-def _redriven_here(url: str, offsets: Sequence[int], *, yes: bool) -> list[dict[str, Any]]:
+def _redriven_here(url: str, offsets: Sequence[int], *, yes: bool) -> Sequence[Letter]:
     """All letters are looked at before the first record is published."""
     from kapelle.client.calls import write  # noqa: PLC0415 - slow to import
+    from kapelle.client.results import Object  # noqa: PLC0415 - the same
 
-    letters = [_asked(url, offset) for offset in dict.fromkeys(offsets)]
+    letters = [_served(url, offset) for offset in dict.fromkeys(offsets)]
     if not yes:
         for one in letters:
             output.say(f"letter {one['offset']}: {one.get('reason') or one.get('unreadable')}")
         typer.confirm(f"Publish {output.counted(len(letters), 'record')} again?", abort=True, err=True)
     with connected(url) as client:
         paths = [("dead-letters", one["offset"], "actions", "redrive") for one in letters]
-        return [client.send(write("POST", dict[str, Any], *path)) for path in paths]
+        return [client.send(write("POST", Object, *path)) for path in paths]
 
 
 def _confirm(redrives: Sequence[Redrive]) -> None:

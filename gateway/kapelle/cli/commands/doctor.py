@@ -53,7 +53,7 @@ StateDir = Annotated[
 ]
 FreeMb = Annotated[
     int,
-    typer.Option("--free-mb", metavar="MB", min=0, help="Free space that the state directory must have."),
+    typer.Option("--free-mb", metavar="MB", min=0, help="Require this much free space for the state directory."),
 ]
 RoleOption = Annotated[Role, typer.Option("--role", help="Check the rights of this role: see `kapelle topics acls`.")]
 
@@ -72,9 +72,11 @@ def doctor(
 ) -> None:
     """Check a deployment, report what is wrong, and say how to fix it.
 
-    Checks brokers, their settings, topics, groups, rights, clocks and, with --state-dir, the disk. Exits with code 1 if
-    anything is wrong; a warning does not change the code. Nothing is changed: one transaction named PREFIX.doctor is
-    started and aborted, and a file is written to the state directory and deleted.
+    The command checks brokers, their settings, topics, groups, rights, clocks and, with --state-dir, the disk. The exit
+    code is 1 if anything is wrong. A warning does not change the exit code.
+
+    The command starts and aborts one transaction, PREFIX.doctor. It writes a file to the state directory and deletes
+    it. It changes nothing else.
 
     \b
     Examples:

@@ -27,29 +27,27 @@ def _event() -> None:
 def tail(
     *,
     kind: Annotated[
-        list[str] | None, typer.Option("--type", metavar="TYPE", help="Only events of this type. Repeatable.")
+        list[str] | None, typer.Option("--type", metavar="TYPE", help="Show only events of this type. Repeatable.")
     ] = None,
     workflow: Annotated[
         list[str] | None,
-        typer.Option("--workflow", metavar="WORKFLOW", help="Only events of this workflow. Repeatable."),
+        typer.Option("--workflow", metavar="WORKFLOW", help="Show only events of this workflow. Repeatable."),
     ] = None,
     from_start: Annotated[bool, typer.Option("--from-start", help="Start with the first event.")] = False,
     after: Annotated[
         str | None, typer.Option("--after", metavar="ID", help="Start after the event with this id.")
     ] = None,
-    count: Annotated[
-        int | None, typer.Option("--count", "-n", metavar="N", min=1, help="Exit after this number of events.")
-    ] = None,
+    count: Annotated[int | None, typer.Option("--count", "-n", metavar="N", min=1, help="Exit after N events.")] = None,
     quiet_s: Annotated[
         float | None,
-        typer.Option("--quiet", metavar="SECONDS", min=0, help="Exit when no event has arrived for this long."),
+        typer.Option("--quiet", metavar="SECONDS", min=0, help="Exit when no event arrives for this long."),
     ] = None,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
     """Show events of workflows, runs, signals and triggers as they happen. Press Ctrl-C to stop.
 
-    If the connection is lost, the command reconnects and misses no event. With -o json each event is one line; its id
+    If the connection is lost, the command reconnects and misses no event. With -o json, each event is one line. Its id
     can be given to --after.
 
     \b

@@ -9,17 +9,7 @@ from typing import Annotated
 import typer
 
 from kapelle.cli.errors import InTheWay, NotThere
-from kapelle.cli.logs import LogFormat, LogLevel
-from kapelle.cli.options.process import (
-    SESSION_TIMEOUT_MS,
-    Begin,
-    BeginOption,
-    LogFormatOption,
-    LogLevelOption,
-    MetricsFile,
-    MetricsPort,
-    SessionTimeout,
-)
+from kapelle.cli.options.process import RELAY, Begin, BeginOption, Process, takes_process
 from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.relays import measured, relaying
 
@@ -37,28 +27,27 @@ def _openlineage() -> None:
 
 @group.command()
 @takes_target(*KAFKA)
+@takes_process(*RELAY)
 def run(
     *,
     topic: Annotated[
-        str, typer.Option("--topic", metavar="TOPIC", help="Topic for the events. It must exist.")
+        str, typer.Option("--topic", metavar="TOPIC", help="Write the events to this topic. It must exist.")
     ] = TOPIC,
     namespace: Annotated[
         str | None,
-        typer.Option("--namespace", metavar="NAME", help="Namespace of jobs and datasets. Default: the prefix."),
+        typer.Option(
+            "--namespace", metavar="NAME", help="Use this namespace for jobs and datasets. Default: the prefix."
+        ),
     ] = None,
     begin: BeginOption = Begin.EARLIEST,
     target: Target,
-    session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
-    metrics_port: MetricsPort = None,
-    metrics_file: MetricsFile = None,
-    log_format: LogFormatOption = LogFormat.PAIRS,
-    log_level: LogLevelOption = LogLevel.INFO,
+    process: Process,
 ) -> None:
     """Write an OpenLineage event for each start and end of an instance or a step, until stopped.
 
     Signals are the datasets. All processes with the same prefix form one group, PREFIX.openlineage. Any number of them
-    can run. Run ids are derived from instances and steps, so a duplicate event has the same ids and content. Needs the
-    extra kapelle[openlineage].
+    can run. Run ids are derived from instances and steps, so a duplicate event has the same ids and content. This
+    needs the extra kapelle[openlineage].
 
     \b
     Examples:
@@ -66,30 +55,24 @@ def run(
       kapelle openlineage run --config client.properties --namespace shop --from latest
     """
     with (
-        relaying(
-            target,
-            port=metrics_port,
-            form=log_format,
-            level=log_level,
-            session_timeout_ms=session_timeout_ms,
-        ) as (kafka, heard, server),
+        relaying(target, process) as (kafka, heard, server),
         _explained(),
         ExitStack() as opened,
     ):
         relays = _module()
         from kapelle.lineage.emitting import Emitter  # noqa: PLC0415 - an extra
-        from kapelle.lineage.events import Telling  # noqa: PLC0415
+        from kapelle.lineage.events import LineageEvents  # noqa: PLC0415
         from kapelle.topology.kafka.topics import Topics  # noqa: PLC0415 - slow to import
 
         topology = target.topology()
         Topics(topology, kafka).verify()
         emitter = Emitter(kafka, topic)
         opened.callback(emitter.close, 0)
-        telling = Telling(namespace or topology.prefix)
+        telling = LineageEvents(namespace or topology.prefix)
         relay = relays.LineageRelay(topology, kafka, emitter, telling, is_from_end=begin is Begin.LATEST)
         heard.working()
         _log.info("exporting", extra={"fields": {"topic": topic, "namespace": telling.namespace}})
-        with measured(heard, relay.metrics, server, metrics_file) as stopped:
+        with measured(heard, relay.metrics, server, process.metrics_file) as stopped:
             relay.run(stopped)
 
 

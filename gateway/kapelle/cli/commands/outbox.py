@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from kapelle.cli.errors import BadParam, InTheWay, NotInTime
-from kapelle.cli.logs import LogFormat, LogLevel
-from kapelle.cli.options.process import LogFormatOption, LogLevelOption, MetricsFile, MetricsPort
+from kapelle.cli.options.process import MEASURED, Process, takes_process
 from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.relays import measured, relaying
 from kapelle.cli.text import output
@@ -34,31 +33,29 @@ Dsn = Annotated[
         metavar="DSN",
         envvar="KAPELLE_OUTBOX_DSN",
         show_envvar=True,
-        help="PostgreSQL address: postgresql://user@host/database. Put passwords into the variable.",
+        help="Connect to this PostgreSQL database: postgresql://user@host/database. Put passwords into the variable.",
     ),
 ]
 
 
 @group.command()
 @takes_target(*KAFKA)
+@takes_process(*MEASURED)
 def run(
     *,
     dsn: Dsn,
     keep: Annotated[bool, typer.Option("--keep", help="Mark published rows instead of deleting them.")] = False,
     poll_ms: Annotated[
-        int, typer.Option("--poll-ms", metavar="MS", min=1, max=600_000, help="Interval between queries for new rows.")
+        int, typer.Option("--poll-ms", metavar="MS", min=1, max=600_000, help="Query for new rows at this interval.")
     ] = POLL_MS,
     target: Target,
-    metrics_port: MetricsPort = None,
-    metrics_file: MetricsFile = None,
-    log_format: LogFormatOption = LogFormat.PAIRS,
-    log_level: LogLevelOption = LogLevel.INFO,
+    process: Process,
 ) -> None:
     """Publish the rows of the outbox as signals, until stopped.
 
     Rows are deleted, or marked, after the broker has acknowledged them. The id of a row is the id of its signal, so any
     number of processes can run, and a killed process causes no duplicates. A row that cannot become a signal stays,
-    with the reason in its column `refused`. Needs the extra kapelle[postgres].
+    with the reason in its column `refused`. This needs the extra kapelle[postgres].
 
     \b
     Examples:
@@ -66,7 +63,7 @@ def run(
       kapelle outbox run --config client.properties --keep --poll-ms 50
     """
     with (
-        relaying(target, port=metrics_port, form=log_format, level=log_level) as (kafka, heard, server),
+        relaying(target, process) as (kafka, heard, server),
         _explained(),
         ExitStack() as opened,
     ):
@@ -78,7 +75,7 @@ def run(
         relay = outbox.OutboxRelay(journal, dsn, keep=keep, poll_s=poll_ms / 1000)
         heard.working()
         _log.info("relaying", extra={"fields": {"table": outbox.TABLE}})
-        with measured(heard, relay.metrics, server, metrics_file) as stopped:
+        with measured(heard, relay.metrics, server, process.metrics_file) as stopped:
             relay.run(stopped, heard.pause)
 
 

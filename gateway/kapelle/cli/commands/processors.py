@@ -10,22 +10,20 @@ import msgspec
 import typer
 
 from kapelle.cli.errors import NothingToRun, UnknownProcessor
-from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
 from kapelle.cli.metrics import MetricsServer, serving
 from kapelle.cli.options.process import (
+    MEASURED,
     SESSION_TIMEOUT_MS,
     STATISTICS_MS,
     TRANSACTION_TIMEOUT_MS,
-    LogFormatOption,
-    LogLevelOption,
-    MetricsFile,
-    MetricsPort,
     OnBugOption,
+    Process,
     ProtocolOption,
     RegistryUrl,
     SessionTimeout,
     SetAside,
     TransactionTimeout,
+    takes_process,
 )
 from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.reach import reaching
@@ -58,14 +56,14 @@ StateDir = Annotated[
         "--state-dir",
         metavar="DIR",
         file_okay=False,
-        help="Directory for the tables and the name of this process. Only one process can use it.",
+        help="Store the tables and the name of this process in this directory. Only one process can use it.",
     ),
 ]
 OnLostInputOption = Annotated[
     OnLostInput,
     typer.Option(
         "--on-lost-input",
-        help="What to do when input was deleted before it was read: stop, or write a dead letter and continue.",
+        help="Stop, or write a dead letter and continue, when input was deleted before it was read.",
     ),
 ]
 SameCycle = Annotated[
@@ -74,12 +72,18 @@ SameCycle = Annotated[
 ]
 Statistics = Annotated[
     int,
-    typer.Option("--statistics-ms", metavar="MS", min=0, help="Interval of librdkafka statistics. 0 disables them."),
+    typer.Option(
+        "--statistics-ms",
+        metavar="MS",
+        min=0,
+        help="Collect statistics of librdkafka at this interval. 0 disables them.",
+    ),
 ]
 
 
 @group.command()
 @takes_target(*KAFKA)
+@takes_process(*MEASURED)
 def run(
     names: Names = None,
     *,
@@ -94,17 +98,13 @@ def run(
     on_lost_input: OnLostInputOption = OnLostInput.STOP,
     same_cycle: SameCycle = True,
     registry: RegistryUrl = None,
-    metrics_port: MetricsPort = None,
-    metrics_file: MetricsFile = None,
-    log_format: LogFormatOption = LogFormat.PAIRS,
-    log_level: LogLevelOption = LogLevel.INFO,
+    process: Process,
 ) -> None:
     """Run processors on Kafka until stopped.
 
     On SIGTERM or SIGINT the process leaves its consumer groups and exits within five seconds.
 
-    With --registry, records of public topics are written with the schema ids of the registry. The schemas must be
-    registered.
+    With --registry, records of public topics have the schema ids of the registry. The schemas must be registered.
 
     Each process needs its own state directory. Kafka distributes the partitions over the processes. If a process is
     lost, other processes restore its tables from the changelogs.
@@ -128,13 +128,13 @@ def run(
     policies = MemberSettings(on_bug=on_bug, set_aside=records_at(set_aside), on_lost_input=on_lost_input)
     limits, written = Limits(patience_ms=PATIENCE_MS), framing(topology, registry)
     settings = msgspec.structs.replace(policies, same_cycle=same_cycle, limits=limits, framing=written)
-    with logged_to_stderr(log_format, log_level), stopping() as heard, serving(metrics_port) as server, reaching(kafka):
+    with process.logged(), stopping() as heard, serving(process.metrics_port) as server, reaching(kafka):
         _log.info("starting", extra={"fields": _started(topology, kafka, hosted, state_dir)})
         with mending(target):
             running = KafkaMember(topology, kafka, state_dir, settings=settings, hosted=hosted)
-        reporter = Reporter(running, metrics_file)
+        reporter = Reporter(running, process.metrics_file)
         _tell(server, reporter)
-        with reporter.weighing if server is not None or metrics_file is not None else nullcontext():
+        with reporter.weighing if server is not None or process.metrics_file is not None else nullcontext():
             _run(running, reporter, heard)
 
 

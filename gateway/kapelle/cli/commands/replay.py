@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import typer
@@ -14,8 +14,8 @@ from kapelle.cli.options.history import Data, File, PassOver
 from kapelle.cli.options.output import Output
 from kapelle.cli.options.process import RegistryUrl
 from kapelle.cli.options.target import KAFKA, Target, takes_target
-from kapelle.cli.replaying import Progress, Where, opened_history, scratch, tell_unreadable
-from kapelle.cli.subjects import What, subjects
+from kapelle.cli.replaying import HistorySource, Progress, opened_history, scratch, tell_unreadable
+from kapelle.cli.subjects import SubjectKind, subjects
 from kapelle.cli.text import output, tables
 from kapelle.cli.text.output import Form
 
@@ -34,9 +34,11 @@ group = typer.Typer(
     rich_markup_mode=None,
 )
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="[NAME]…", help="Name of what to show: see the examples.")]
-Kind = Annotated[What, typer.Argument(help="What to show.")]
-Count = Annotated[int, typer.Option("-n", "--count", min=1, max=ROWS_MAX, help="Maximum number of rows.")]
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]…", help="Name of the part to show: see the examples.")
+]
+Kind = Annotated[SubjectKind, typer.Argument(help="Part of the state to show.")]
+Count = Annotated[int, typer.Option("-n", "--count", metavar="N", min=1, max=ROWS_MAX, help="Show at most N rows.")]
 
 
 @group.command("as-of")
@@ -59,7 +61,7 @@ def as_of(
     """Show a workflow, queue, instance, trigger, signal or table as it was at a moment.
 
     The state is rebuilt from the history of the partitions that are needed. A time without a zone is in UTC. An offset
-    is that of the first event to leave out; partitions that are not named are read to their end.
+    names the first event that is left out. Partitions that are not named are read to their end.
 
     \b
     Examples:
@@ -68,10 +70,10 @@ def as_of(
       kapelle replay as-of end trigger etl on-orders --file history.avro -o json
       kapelle replay as-of workflows-3@120 table workflows queue --bootstrap-servers 127.0.0.1:9092
     """
-    where = Where(target=target, data=data, file=file, registry=registry, passes_over=pass_over)
-    with opened_history(where) as history:
+    source = HistorySource(target=target, data=data, file=file, registry=registry, passes_over=pass_over)
+    with opened_history(source) as history:
         wanted = subjects(history.topology, what, names or ())
-        points, rows = _looked(history, wanted, where.moment(moment, history.topology), count)
+        points, rows = _looked(history, wanted, source.moment(moment, history.topology), count)
     output.show({"shards": points, "rows": rows[:count]}, form, lambda _: _show_rows(rows[:count]))
     for point in points if len(points) <= len(wanted) else ():
         output.say(_at(point))
@@ -108,7 +110,7 @@ def _looked(
 def diff(
     before: Annotated[str, typer.Argument(metavar="A", help="A moment, or a file written by `kapelle replay export`.")],
     after: Annotated[str, typer.Argument(metavar="B", help="Another moment or file.")],
-    what: Kind = What.ALL,
+    what: Kind = SubjectKind.ALL,
     names: Names = None,
     *,
     data: Data = None,
@@ -129,20 +131,22 @@ def diff(
       kapelle replay diff 2026-11-10T09:00:00Z 2026-11-10T09:05:00Z --data kapelle-data -o json
       kapelle replay diff monday.avro tuesday.avro
     """
-    where = Where(target=target, data=data, file=file, registry=registry, passes_over=pass_over)
-    found = _compared(where, (before, after), (what, names or ()), count)
+    source = HistorySource(target=target, data=data, file=file, registry=registry, passes_over=pass_over)
+    found = _compared(source, (before, after), (what, names or ()), count)
     output.show_each(found[:count], form, _show)
     more = f", more exist: use -n {count * 10}" if len(found) > count else ""
     output.say(f"{output.counted(min(len(found), count), 'row')} differ{'s' if len(found) == 1 else ''}{more}")
 
 
-def _compared(where: Where, moments: tuple[str, str], asked: tuple[What, Sequence[str]], count: int) -> "list[Changed]":
+def _compared(
+    source: HistorySource, moments: tuple[str, str], asked: tuple[SubjectKind, Sequence[str]], count: int
+) -> "list[Changed]":
     from kapelle.topology.replay.changes import changed  # noqa: PLC0415 - slow to import
     from kapelle.topology.replay.moments import END  # noqa: PLC0415
 
     # A moment that is the name of a file is the end of what is in it.
     files = [Path(text) if Path(text).is_file() else None for text in moments]
-    places = [msgspec.structs.replace(where, file=each) if each else where for each in files]
+    places = [msgspec.structs.replace(source, file=each) if each else source for each in files]
     texts = [END if each else text for each, text in zip(files, moments, strict=True)]
     progress = Progress()
     with (
@@ -151,8 +155,8 @@ def _compared(where: Where, moments: tuple[str, str], asked: tuple[What, Sequenc
         opened_history(places[0]) as first,
         nullcontext(first) if places[0] == places[1] else opened_history(places[1]) as second,
     ):
-        before = first, where.moment(texts[0], first.topology), one
-        after = second, where.moment(texts[1], second.topology), other
+        before = first, source.moment(texts[0], first.topology), one
+        after = second, source.moment(texts[1], second.topology), other
         found = changed(before, after, subjects(first.topology, *asked), progress.folding)
         return list(islice(found, count + 1))
 
@@ -171,7 +175,7 @@ def _at(point: "Point") -> str:
     return f"{point.processor}-{point.partition}: {events} up to offset {point.offset}{last}"
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
@@ -183,7 +187,10 @@ def export(
     ],
     *,
     at: Annotated[
-        str, typer.Option("--as-of", metavar="MOMENT", help="Moment to export up to: a time, offsets, or end.")
+        str,
+        typer.Option(
+            "--as-of", metavar="MOMENT", help="Export the history up to this moment: a time, offsets, or end."
+        ),
     ] = "end",
     data: Data = None,
     target: Target,
@@ -204,9 +211,9 @@ def export(
     from kapelle.topology.replay.exports import about, folded_facts, write_export  # noqa: PLC0415 - slow to import
 
     progress = Progress()
-    where = Where(target=target, data=data, registry=registry, passes_over=pass_over)
-    with opened_history(where) as history, scratch() as store:
-        moment = where.moment(at, history.topology)
+    source = HistorySource(target=target, data=data, registry=registry, passes_over=pass_over)
+    with opened_history(source) as history, scratch() as store:
+        moment = source.moment(at, history.topology)
         facts = list(folded_facts(history, moment, store, progress.folding))
         version = importlib.metadata.version("kapelle")
         written = write_export(file, history, about(history, facts, version))

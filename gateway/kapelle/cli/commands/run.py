@@ -7,18 +7,20 @@ import msgspec
 import typer
 
 from kapelle.cli.errors import BadParam, EndedOtherwise
+from kapelle.cli.following import follow
 from kapelle.cli.options.client import URL, Cursor, InstanceId, Limit, Param, Reason, RequestId, RunId, Url, WorkflowId
 from kapelle.cli.options.output import Output
 from kapelle.cli.params import given
 from kapelle.cli.server import connected
 from kapelle.cli.text import output, tables
+from kapelle.cli.text.children import SHOWN_MAX, is_composite, show_children, statuses_to_show
 from kapelle.cli.text.events import show_events
 from kapelle.cli.text.instances import show_instance
 from kapelle.cli.text.output import Form
 from kapelle.cli.text.timelines import show_entry, show_timeline
 
 if TYPE_CHECKING:
-    from kapelle.client import Client, InstanceRecord, Started
+    from kapelle.client import Client, InstanceRecord, Started, StepRecord
     from kapelle.client.options import InstanceFilters
     from kapelle.client.results import History, Matrix
 
@@ -26,7 +28,9 @@ group = typer.Typer(
     name="run", help="Start, watch, stop and restart instances.", no_args_is_help=True, rich_markup_mode=None
 )
 
-Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Maximum time to watch.")]
+Timeout = Annotated[
+    float | None, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Stop watching after this time.")
+]
 
 
 @group.command()
@@ -35,11 +39,10 @@ def start(
     *,
     param: Param = None,
     version: Annotated[
-        str, typer.Option("--version", metavar="VERSION", help="Version number, active, latest, or default.")
+        str,
+        typer.Option("--version", metavar="VERSION", help="Start this version: a number, active, latest or default."),
     ] = "active",
-    watch_it: Annotated[
-        bool, typer.Option("--watch", help="Wait until the instance ends, and show what happens.")
-    ] = False,
+    watch_it: Annotated[bool, typer.Option("--watch", help="Show what happens until the instance ends.")] = False,
     timeout_s: Timeout = None,
     request_id: RequestId = None,
     url: Url = URL,
@@ -78,58 +81,97 @@ def _came_of(started: "Started") -> str:
     return ""
 
 
+# The filters of a list.
+Statuses = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--status", metavar="STATUS", help="Show only instances with this status, for example FAILED. Repeatable."
+    ),
+]
+Tags = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tag",
+        metavar="TAG",
+        help="Show only instances with this tag. Repeatable: an instance must have all tags.",
+    ),
+]
+ParamFilters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param", "-p", metavar="NAME=VALUE", help="Show only instances with this parameter value. Repeatable."
+    ),
+]
+Initiator = Annotated[
+    str | None,
+    typer.Option(
+        "--initiator",
+        metavar="TYPE",
+        help="Show only instances started by this type of initiator: manual, signal, …",
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="TIME",
+        help="Show only instances created at this time or later: ISO 8601, or milliseconds since 1970.",
+    ),
+]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="Show only instances created before this time.")
+]
+ParentAt = Annotated[
+    str | None,
+    typer.Option(
+        "--parent", metavar="WORKFLOW/INSTANCE", help="Only children of this instance, by number. Needs --step."
+    ),
+]
+OfStep = Annotated[
+    str | None, typer.Option("--step", metavar="STEP", help="The step of the parent that started the children.")
+]
+
+
 @group.command("list")
 def list_runs(
     workflow_id: Annotated[
-        str | None, typer.Argument(metavar="WORKFLOW", help="Only instances of this workflow.")
+        str | None, typer.Argument(metavar="WORKFLOW", help="Workflow id. Default: all workflows.")
     ] = None,
     *,
-    status: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--status", metavar="STATUS", help="Only instances with this status, for example FAILED. Repeatable."
-        ),
-    ] = None,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tag", metavar="TAG", help="Only instances with this tag. Repeatable: instances must have all tags."
-        ),
-    ] = None,
-    param: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--param", "-p", metavar="NAME=VALUE", help="Only instances with this parameter value. Repeatable."
-        ),
-    ] = None,
-    initiator: Annotated[
-        str | None,
-        typer.Option(
-            "--initiator", metavar="TYPE", help="Only instances started by this type of initiator: manual, signal, …"
-        ),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since", metavar="TIME", help="Only instances created at this time or later: ISO 8601 or milliseconds."
-        ),
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="TIME", help="Only instances created before this time.")
-    ] = None,
+    status: Statuses = None,
+    tag: Tags = None,
+    param: ParamFilters = None,
+    initiator: Initiator = None,
+    since: Since = None,
+    until: Until = None,
+    parent: ParentAt = None,
+    step_id: OfStep = None,
     limit: Limit = 20,
     cursor: Cursor = None,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """List instances, newest first.
+    """List instances, newest first. With --parent and --step, list the children of a step.
+
+    Iterations of a foreach step and rounds of a while step are listed only as children, or by their own workflow id.
 
     \b
     Examples:
       kapelle run list
       kapelle run list etl --status FAILED --status TIMED_OUT --since 2026-07-01
       kapelle run list --tag nightly --param day=20260701 --initiator signal
+      kapelle run list --parent etl/12 --step loop --status FAILED
     """
+    if parent is not None or step_id is not None:
+        if workflow_id or tag or param or initiator or since or until:
+            raise BadParam("Expected no filter but --status with --parent and --step, but found another one")
+        at = step_at(parent, step_id)
+        with connected(url) as client:
+            wanted = [one.upper() for one in status or ()]
+            page = client.steps.children(at, status=wanted, limit=limit, cursor=cursor)
+        heads = ("workflow", "instance", "run", "status", "created", "took", "reason")
+        tables.show_page(page, form, heads, lambda one: (*_row(one), one.reason))
+        return
     asked: InstanceFilters = {"status": [one.upper() for one in status or ()], "tags": tag or ()}
     asked["params"] = dict(_named(one) for one in param or ())
     for name, value in {"initiator": initiator, "since": since, "until": until}.items():
@@ -151,6 +193,14 @@ def _row(one: "InstanceRecord") -> tuple[tables.Cell, ...]:
     )
 
 
+def step_at(parent: str | None, step_id: str | None) -> tuple[str, int, str]:
+    """The step that --parent and --step name."""
+    workflow_id, slash, number = (parent or "").rpartition("/")
+    if not (step_id and workflow_id and slash and number.isascii() and number.isdigit()):
+        raise BadParam(f"Expected --parent WORKFLOW/INSTANCE and --step STEP, but found {parent!r} and {step_id!r}")
+    return workflow_id, int(number), step_id
+
+
 def _named(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not name or not equals:
@@ -161,7 +211,7 @@ def _named(text: str) -> tuple[str, str]:
 @group.command()
 def count(
     workflow_id: Annotated[
-        str | None, typer.Argument(metavar="WORKFLOW", help="Only instances of this workflow.")
+        str | None, typer.Argument(metavar="WORKFLOW", help="Workflow id. Default: all workflows.")
     ] = None,
     *,
     url: Url = URL,
@@ -185,16 +235,33 @@ def describe(
 ) -> None:
     """Show an instance: its latest run and the latest attempt of each step. With --run, show one run.
 
+    For a step with children, show how many there are in each status, and those that did not succeed.
+
     \b
     Examples:
       kapelle run describe etl 12
       kapelle run describe etl 12 --run 1 -o json
     """
+    at = (workflow_id, instance_id)
     with connected(url) as client:
-        found = client.instances.get(workflow_id, instance_id, run_id=run_id)
-        steps = client.steps.list(workflow_id, instance_id, run_id=run_id)
-    whole = {**msgspec.to_builtins(found), "steps": steps}
-    output.show(whole, form, lambda _: show_instance(found, steps))
+        steps = client.steps.list(*at, run_id=run_id)
+        above = [step for step in steps if is_composite(step)]
+        found = client.instances.get(*at, run_id=run_id, aggregated=bool(above))
+        told = [(step, _children(client, (*at, step.step_id), step)) for step in above]
+    children = {"children": {step.step_id: few for step, few in told}} if told else {}
+    whole = {**msgspec.to_builtins(found), "steps": steps, **children}
+
+    def written(_: object) -> None:
+        show_instance(found, steps)
+        if told:
+            show_children(at, told)
+
+    output.show(whole, form, written)
+
+
+def _children(client: "Client", at: tuple[str, int, str], step: "StepRecord") -> "list[InstanceRecord]":
+    """The children that are worth a look, and one more if there are more."""
+    return client.steps.children(at, status=statuses_to_show(step), limit=SHOWN_MAX + 1).elements
 
 
 @group.command()
@@ -208,6 +275,7 @@ def watch(
 ) -> None:
     """Show what happens to an instance until it ends.
 
+    For a step with children, show how many there are in each status, whenever that changes.
     The exit code is 0 if the instance ends as SUCCEEDED, 1 if it ends otherwise, and 5 after --timeout.
 
     \b
@@ -220,9 +288,7 @@ def watch(
 
 
 def _watch(client: "Client", at: tuple[str, int], timeout_s: float | None, form: Form) -> None:
-    for entry in client.instances.watch(*at, timeout_s=timeout_s):
-        output.show_line(entry, form, show_entry)
-    found = client.instances.get(*at)
+    found = follow(client, at, timeout_s, lambda entry: output.show_line(entry, form, show_entry))
     what = f"{found.workflow_id}/{found.workflow_instance_id}"
     if found.status != "SUCCEEDED":
         why = f": {found.reason}" if found.reason else ""
@@ -248,7 +314,7 @@ def matrix(
     workflow_id: WorkflowId,
     *,
     limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", min=1, max=100, help="How many instances to show.")
+        int, typer.Option("--limit", "-n", metavar="N", min=1, max=100, help="Show the last N instances.")
     ] = 10,
     url: Url = URL,
     form: Output = Form.TEXT,
@@ -314,7 +380,7 @@ ACTIONS: Final = {
     Examples:
       kapelle run kill etl 12
     """,
-    "unblock": """Unblock a failed instance: let the instances start that wait because it failed.
+    "unblock": """Unblock a failed instance. Instances that wait because it failed can start.
 
     \b
     Examples:
@@ -354,15 +420,15 @@ def restart(
         bool, typer.Option("--from-start", help="Run all steps again, not only the incomplete ones.")
     ] = False,
     param: Param = None,
-    watch_it: Annotated[
-        bool, typer.Option("--watch", help="Wait until the instance ends, and show what happens.")
-    ] = False,
+    watch_it: Annotated[bool, typer.Option("--watch", help="Show what happens until the instance ends.")] = False,
     timeout_s: Timeout = None,
     request_id: RequestId = None,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
     """Restart an ended instance: start a new run of it.
+
+    A child is run again by its nearest ancestor that runs, or by a new run of the root.
 
     \b
     Examples:
@@ -373,6 +439,7 @@ def restart(
     at = (workflow_id, instance_id)
     with connected(url) as client:
         started = client.instances.restart(*at, policy=policy, run_params=given(param or ()), request_id=request_id)
-        output.show_outcome(started, form, f"{workflow_id} {instance_id} run {started.workflow_run_id}")
+        at = (started.workflow_id, started.workflow_instance_id)  # for a child, the ancestor that runs it again
+        output.show_outcome(started, form, f"{at[0]} {at[1]} run {started.workflow_run_id}")
         if watch_it:
             _watch(client, at, timeout_s, form)

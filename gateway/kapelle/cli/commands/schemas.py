@@ -26,10 +26,10 @@ def check(
     registry: RegistryUrl = None,
     target: Target,
 ) -> None:
-    """Compare the contracts of public topics with all versions in the registry. Changes nothing.
+    """Compare the contracts of public topics with all versions in the registry. Nothing is changed.
 
-    Exits with code 4 if a contract is not registered, is not FULL_TRANSITIVE, or would break a reader, and reports what
-    would break.
+    The exit code is 4 if a contract is not registered, is not FULL_TRANSITIVE, or would break a reader. The command
+    reports what would break.
 
     \b
     Examples:
@@ -79,7 +79,7 @@ def asyncapi(
     *,
     target: Target,
 ) -> None:
-    """Print the public topics as an AsyncAPI 3 document. Does not connect to Kafka.
+    """Print the public topics as an AsyncAPI 3 document. This does not connect to Kafka.
 
     \b
     Examples:

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -29,20 +29,23 @@ def evaluate(
     param: Annotated[
         list[str] | None,
         typer.Option(
-            "--param", "-p", metavar="NAME=VALUE", help="Parameter. A value that is not JSON is a string. Repeatable."
+            "--param",
+            "-p",
+            metavar="NAME=VALUE",
+            help="Set a parameter. A value that is not JSON is a string. Repeatable.",
         ),
     ] = None,
     jsonl: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE|-", help='Evaluate one {"expr": …, "params": {…}} per line. Writes one line for each.'
+            metavar="FILE|-", help='Evaluate each line of a file: {"expr": …, "params": {…}}. Print one line for each.'
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print type, value and names as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the type, the value and the names as JSON.")] = False,
     now_ms: Annotated[
-        int | None, typer.Option("--now-ms", help="Time that the expression sees, in milliseconds. Default: now.")
+        int | None, typer.Option("--now-ms", help="Evaluate at this time, in milliseconds since 1970. Default: now.")
     ] = None,
-    seed: Annotated[str | None, typer.Option(help="Seed for random numbers and ids.")] = None,
+    seed: Annotated[str | None, typer.Option(help="Use this seed for random numbers and ids.")] = None,
 ) -> None:
     """Evaluate one expression, or a file of expressions.
 
@@ -64,7 +67,7 @@ def evaluate(
     _evaluate_one(str(expression), _params(param or []), seeded(root, now), as_json=as_json)
 
 
-def _evaluate_one(expression: str, params: dict[str, Any], host: Host, *, as_json: bool) -> None:
+def _evaluate_one(expression: str, params: dict[str, object], host: Host, *, as_json: bool) -> None:
     if as_json:
         answer = answer_of(Sel(), expression, params, host)
         output.data(_written(answer))
@@ -96,7 +99,7 @@ def _reason(error: Exception) -> str:
     return "too deep a nesting" if isinstance(error, RecursionError) else str(error)
 
 
-def answer_of(sel: Sel, expression: str, params: dict[str, Any], host: Host) -> dict[str, Any]:
+def answer_of(sel: Sel, expression: str, params: dict[str, object], host: Host) -> dict[str, object]:
     """`{"type", "value", "names"}`, or `{"error", "message", …}`."""
     names: list[str] | None = None
     try:
@@ -104,7 +107,7 @@ def answer_of(sel: Sel, expression: str, params: dict[str, Any], host: Host) -> 
         names = list(program.names)
         result = program.evaluate(params, host)
     except SelError as error:
-        answer: dict[str, Any] = {"error": error.kind, "message": error.message, "line": error.line}
+        answer: dict[str, object] = {"error": error.kind, "message": error.message, "line": error.line}
         answer |= {"column": error.column, "text": error.fragment}
         answer |= {"hint": error.hint} if error.hint else {}
         answer |= {"type": error.type_name} if isinstance(error, InvalidResult) else {}
@@ -158,7 +161,7 @@ def _expressions(file: str) -> Iterator[tuple[str, str]]:
         raise typer.BadParameter(f"Expected {file} to hold JSON with expressions, but found: {error}") from error
 
 
-def _in_definition(node: Any, path: str) -> Iterator[tuple[str, str]]:
+def _in_definition(node: object, path: str) -> Iterator[tuple[str, str]]:
     """Every text of a definition that is SEL, with the way to it. A stack of our own: files may nest deeply."""
     stack = [(path, node)]
     while stack:
@@ -179,8 +182,8 @@ def _is_expression(key: str, value: str) -> bool:
     return key in EXPRESSION_KEYS or (key == "validator" and not value.startswith("@"))
 
 
-def _params(given: Iterable[str]) -> dict[str, Any]:
-    params: dict[str, Any] = {}
+def _params(given: Iterable[str]) -> dict[str, object]:
+    params: dict[str, object] = {}
     for pair in given:
         name, equals, text = pair.partition("=")
         if not equals or not name:
@@ -200,7 +203,7 @@ def _lines(file: str) -> Iterator[bytes]:
             yield from opened
 
 
-def _written(answer: Any) -> str:
+def _written(answer: object) -> str:
     """The answer as one line of JSON. Half a surrogate pair has no UTF-8, but JSON can escape it."""
     return _LONELY.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text(answer))
 

@@ -3,7 +3,7 @@
 import json
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -23,7 +23,7 @@ group = typer.Typer(
 )
 
 
-class Way(StrEnum):
+class Direction(StrEnum):
     """Which way a lineage goes."""
 
     FORWARD = "forward"
@@ -35,7 +35,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Signal name. It may c
 Sequence = Annotated[str, typer.Argument(metavar="SEQUENCE", help="Sequence number of the signal, or latest.")]
 
 
-def number(text: str) -> Any:
+def number(text: str) -> int | Literal["latest"]:
     """A number of a signal, or `latest`."""
     if text.lower() == "latest":
         return "latest"
@@ -50,13 +50,22 @@ def announce(
     *,
     param: Param = None,
     signal_id: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Signal id. Default: derived from name and parameters.")
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="ID",
+            help="Give the signal this id. Default: an id derived from the name and the parameters.",
+        ),
     ] = None,
-    payload: Annotated[str | None, typer.Option("--payload", metavar="JSON", help="Payload: a JSON object.")] = None,
+    payload: Annotated[
+        str | None, typer.Option("--payload", metavar="JSON", help="Add this payload, a JSON object.")
+    ] = None,
     happened: Annotated[
         str | None,
         typer.Option(
-            "--time", metavar="TIME", help="Time of the signal: ISO 8601, or milliseconds since 1970. Default: now."
+            "--time",
+            metavar="TIME",
+            help="Set the time of the signal: ISO 8601, or milliseconds since 1970. Default: now.",
         ),
     ] = None,
     url: Url = URL,
@@ -91,7 +100,7 @@ def _show_announced(told: "Announced") -> None:
         output.say(f"to show what it led to: {explain}")
 
 
-def _payload(text: str | None) -> dict[str, Any] | None:
+def _payload(text: str | None) -> dict[str, object] | None:
     if text is None:
         return None
     try:
@@ -117,11 +126,11 @@ def _moment_ms(text: str | None) -> int | None:
 
 @group.command("list")
 def list_signals(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Show signals with this name. Default: list all names.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Signal name. Default: list all names.")] = None,
     *,
-    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Only names with this prefix.")] = "",
+    prefix: Annotated[
+        str, typer.Option("--prefix", metavar="TEXT", help="Show only names that begin with this text.")
+    ] = "",
     limit: Limit = 20,
     cursor: Cursor = None,
     url: Url = URL,
@@ -153,7 +162,7 @@ def list_signals(
     )
 
 
-def _compact(value: Any) -> str:
+def _compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -231,10 +240,11 @@ def lineage(
     sequence: Sequence = "latest",
     *,
     direction: Annotated[
-        Way, typer.Option("--direction", help="forward: what the signal led to. backward: what led to it.")
-    ] = (Way.BOTH),
+        Direction,
+        typer.Option("--direction", help="Show the effects of the signal (forward), its causes (backward), or both."),
+    ] = (Direction.BOTH),
     depth: Annotated[
-        int, typer.Option("--depth", metavar="N", min=1, max=20, help="Maximum distance from the signal, in edges.")
+        int, typer.Option("--depth", metavar="N", min=1, max=20, help="Follow at most N edges from the signal.")
     ] = 20,
     url: Url = URL,
     form: GraphOutput = GraphForm.TEXT,
@@ -263,7 +273,7 @@ def refused(
     name: Name,
     *,
     signal_id: Annotated[
-        str | None, typer.Option("--id", metavar="ID", help="Only announcements with this signal id.")
+        str | None, typer.Option("--id", metavar="ID", help="Show only announcements with this signal id.")
     ] = None,
     limit: Limit = 20,
     cursor: Cursor = None,

@@ -9,16 +9,7 @@ from typing import Annotated
 import typer
 
 from kapelle.cli.errors import BadFile, InTheWay
-from kapelle.cli.logs import LogFormat, LogLevel
-from kapelle.cli.options.process import (
-    SESSION_TIMEOUT_MS,
-    LogFormatOption,
-    LogLevelOption,
-    MetricsFile,
-    MetricsPort,
-    RegistryUrl,
-    SessionTimeout,
-)
+from kapelle.cli.options.process import RELAY, Process, RegistryUrl, takes_process
 from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.registry import framing
 from kapelle.cli.relays import measured, relaying
@@ -36,27 +27,26 @@ def _sinks() -> None:
 
 File = Annotated[
     Path,
-    typer.Option("--file", metavar="FILE", exists=True, dir_okay=False, readable=True, help="File of sinks."),
+    typer.Option(
+        "--file", metavar="FILE", exists=True, dir_okay=False, readable=True, help="Read sinks from this file."
+    ),
 ]
 
 
 @group.command()
 @takes_target(*KAFKA)
+@takes_process(*RELAY)
 def run(
     *,
     file: File,
     registry: RegistryUrl = None,
     target: Target,
-    session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
-    metrics_port: MetricsPort = None,
-    metrics_file: MetricsFile = None,
-    log_format: LogFormatOption = LogFormat.PAIRS,
-    log_level: LogLevelOption = LogLevel.INFO,
+    process: Process,
 ) -> None:
     """Deliver the events of public topics to the sinks in a file, until stopped.
 
     Each sink has its own group, PREFIX.sinks.NAME. Any number of processes can run. An event is delivered at least
-    once, always with the same id; events of one key are delivered in order. An event that a sink refuses becomes a dead
+    once, always with the same id. Events of one key are delivered in order. An event that a sink refuses becomes a dead
     letter. A sink that does not answer is retried and does not delay other sinks. Amazon SNS needs the extra
     kapelle[sns].
 
@@ -66,13 +56,7 @@ def run(
       kapelle sinks run --config client.properties --prefix staging --file sinks.yaml
     """
     with (
-        relaying(
-            target,
-            port=metrics_port,
-            form=log_format,
-            level=log_level,
-            session_timeout_ms=session_timeout_ms,
-        ) as (kafka, heard, server),
+        relaying(target, process) as (kafka, heard, server),
         explained(),
         ExitStack() as opened,
     ):
@@ -86,7 +70,7 @@ def run(
         sinks = Sinks(found, Log(topology, kafka, journal, framed))
         heard.working()
         _log.info("delivering", extra={"fields": {"sinks": len(found), "file": file}})
-        with measured(heard, sinks.metrics, server, metrics_file) as stopped:
+        with measured(heard, sinks.metrics, server, process.metrics_file) as stopped:
             sinks.run(stopped, heard.pause)
 
 
@@ -94,7 +78,7 @@ def run(
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="File of sinks.")],
 ) -> None:
-    """Check a file of sinks. Does not connect to anything. All problems are reported at once.
+    """Check a file of sinks. All problems are reported at once. This does not connect to anything.
 
     \b
     Examples:

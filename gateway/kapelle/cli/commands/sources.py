@@ -5,21 +5,13 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
 from kapelle.cli.errors import BadFile, ExitCode, InTheWay
-from kapelle.cli.logs import LogFormat, LogLevel
-from kapelle.cli.options.process import (
-    SESSION_TIMEOUT_MS,
-    LogFormatOption,
-    LogLevelOption,
-    MetricsFile,
-    MetricsPort,
-    SessionTimeout,
-)
+from kapelle.cli.options.process import RELAY, Process, takes_process
 from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.relays import measured, relaying
 from kapelle.cli.text import output
@@ -39,7 +31,9 @@ def _sources() -> None:
 
 File = Annotated[
     Path,
-    typer.Option("--file", metavar="FILE", exists=True, dir_okay=False, readable=True, help="File of sources."),
+    typer.Option(
+        "--file", metavar="FILE", exists=True, dir_okay=False, readable=True, help="Read sources from this file."
+    ),
 ]
 Sample = Annotated[
     Path | None,
@@ -51,20 +45,17 @@ Sample = Annotated[
 
 @group.command()
 @takes_target(*KAFKA)
+@takes_process(*RELAY)
 def run(
     *,
     file: File,
     target: Target,
-    session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
-    metrics_port: MetricsPort = None,
-    metrics_file: MetricsFile = None,
-    log_format: LogFormatOption = LogFormat.PAIRS,
-    log_level: LogLevelOption = LogLevel.INFO,
+    process: Process,
 ) -> None:
     """Publish a signal for each record of the topics in a file, until stopped.
 
     All processes with the same prefix form one group, PREFIX.sources. Any number of them can run. The file is reloaded
-    when it changes, and on SIGHUP; an invalid file is logged and ignored. A topic that is new to the group is read from
+    when it changes, and on SIGHUP. An invalid file is logged and ignored. A topic that is new to the group is read from
     its beginning. Records that cannot become signals become dead letters.
 
     \b
@@ -73,13 +64,7 @@ def run(
       kapelle sources run --config client.properties --prefix staging --file sources.yaml
     """
     with (
-        relaying(
-            target,
-            port=metrics_port,
-            form=log_format,
-            level=log_level,
-            session_timeout_ms=session_timeout_ms,
-        ) as (kafka, heard, server),
+        relaying(target, process) as (kafka, heard, server),
         explained(),
         ExitStack() as opened,
     ):
@@ -95,7 +80,7 @@ def run(
         relay = TopicRelay(journal, watched, kafka, prefix=topology.prefix)
         heard.working()
         _log.info("relaying", extra={"fields": {"sources": len(watched.current.sources), "file": file}})
-        with measured(heard, relay.metrics, server, metrics_file) as stopped:
+        with measured(heard, relay.metrics, server, process.metrics_file) as stopped:
             relay.run(stopped)
 
 
@@ -105,12 +90,15 @@ def check(
     *,
     sample: Sample = None,
     topic: Annotated[
-        str | None, typer.Option("--topic", metavar="TOPIC", help="Topic of the record. Default: all topics.")
+        str | None,
+        typer.Option(
+            "--topic", metavar="TOPIC", help="Use only the sources of this topic. Default: the sources of all topics."
+        ),
     ] = None,
 ) -> None:
-    """Check a file of sources, and show the signal that a record becomes. Does not connect to anything.
+    """Check a file of sources, and show the signal that a record becomes. This does not connect to anything.
 
-    All problems of the file are reported at once. Give an Avro record in its JSON form. Exits with code 1 if a source
+    All problems of the file are reported at once. Give an Avro record in its JSON form. The exit code is 1 if a source
     refuses the record.
 
     \b
@@ -132,14 +120,14 @@ def check(
         raise typer.Exit(ExitCode.FAILURE)
 
 
-def _document(path: Path) -> Any:
+def _document(path: Path) -> object:
     try:
         return msgspec.json.decode(path.read_bytes())
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadFile(f"Expected JSON in {path}, but {error}") from error
 
 
-def _shown(source: "TopicSource", document: Any) -> dict[str, Any]:
+def _shown(source: "TopicSource", document: object) -> dict[str, object]:
     """What a source makes of a record, which stands at the beginning of its topic."""
     from kapelle.processors.intake.forms import NotASignal  # noqa: PLC0415 - slow to import
     from kapelle.sources import Coordinates, signal_of  # noqa: PLC0415

@@ -1,6 +1,6 @@
 """`kapelle step`: look at steps of an instance, and act on them."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import typer
@@ -10,12 +10,13 @@ from kapelle.cli.options.output import Output
 from kapelle.cli.params import given
 from kapelle.cli.server import connected
 from kapelle.cli.text import output, tables
+from kapelle.cli.text.children import children_text, is_composite
 from kapelle.cli.text.instances import next_attempt
 from kapelle.cli.text.output import Form
 from kapelle.cli.text.timelines import show_timeline
 
 if TYPE_CHECKING:
-    from kapelle.client import StepRecord
+    from kapelle.client import Done, StepRecord
 
 group = typer.Typer(
     name="step", help="Show, stop, skip and restart steps of an instance.", no_args_is_help=True, rich_markup_mode=None
@@ -32,7 +33,7 @@ def describe(
     *,
     run_id: RunId = None,
     attempt: Annotated[
-        int | None, typer.Option("--attempt", metavar="N", min=1, help="Attempt number. Default: the latest attempt.")
+        int | None, typer.Option("--attempt", metavar="N", min=1, help="Show attempt N. Default: the latest attempt.")
     ] = None,
     url: Url = URL,
     form: Output = Form.TEXT,
@@ -59,6 +60,7 @@ def _show(found: "StepRecord") -> None:
             ("status", found.status),
             ("reason", found.reason),
             ("next attempt", next_attempt(found)),
+            ("children", children_text(found) if is_composite(found) else None),
             ("waits for", found.waiting_for),
             ("worker", found.worker),
             ("began", tables.at(found.start_time)),
@@ -71,7 +73,7 @@ def _show(found: "StepRecord") -> None:
         show_timeline(found.timeline)
 
 
-def _value(param: Any) -> str:
+def _value(param: object) -> str:
     """An evaluated parameter, or one that is not yet."""
     if not isinstance(param, dict):
         return msgspec.json.encode(param).decode()
@@ -101,8 +103,16 @@ def restart(
     """
     with connected(url) as client:
         done = client.steps.restart(workflow_id, instance_id, step_id, params=given(param or ()), request_id=request_id)
-    run = f" in run {done.workflow_run_id}" if done.workflow_run_id else ""
+    run = _in_run(done, (workflow_id, instance_id))
     output.show_outcome(done, form, f"{workflow_id} {instance_id} {step_id} is restarted{run}")
+
+
+def _in_run(done: "Done", at: tuple[str, int]) -> str:
+    """The run that carries it out, if there is one. For a child it may be that of an ancestor."""
+    if not done.workflow_run_id:
+        return ""
+    whose = (done.workflow_id, done.workflow_instance_id)
+    return f" in run {done.workflow_run_id}{'' if whose == at else f' of {whose[0]} {whose[1]}'}"
 
 
 # What can be done to a step, and the help of the command that does it.
@@ -119,13 +129,13 @@ ACTIONS: Final = {
     Examples:
       kapelle step kill etl 12 load
     """,
-    "skip": """Skip a step: continue as if it had succeeded. For an ended instance, this starts a new run.
+    "skip": """Skip a step. The run continues as if the step had succeeded. If the instance has ended, a new run starts.
 
     \b
     Examples:
       kapelle step skip etl 12 load --reason "loaded by hand"
     """,
-    "bypass": """Let a step that waits for signals continue without the missing ones.
+    "bypass": """Let a step continue without the signals that it still waits for.
 
     \b
     Examples:
@@ -149,7 +159,7 @@ def _add_action(action: str, about: str) -> None:
         with connected(url) as client:
             take = getattr(client.steps, action)
             done = take(workflow_id, instance_id, step_id, reason=reason, request_id=request_id)
-        run = f" in run {done.workflow_run_id}" if done.workflow_run_id else ""
+        run = _in_run(done, (workflow_id, instance_id))
         output.show_outcome(done, form, f"{workflow_id} {instance_id} {step_id}: {action} is {done.status}{run}")
 
 

@@ -32,7 +32,8 @@ Replication = Annotated[
         metavar="N",
         min=-1,
         max=1_000,
-        help="Replicas of new topics, and minimum for existing topics. -1 uses the default of the broker.",
+        help="Create topics with N replicas, and require at least N of existing topics. -1 uses the "
+        "default of the broker.",
     ),
 ]
 
@@ -45,7 +46,7 @@ def plan(
     replication: Replication = REPLICATION_DEFAULT,
     form: Output = Form.TEXT,
 ) -> None:
-    """Show what `apply` would change. Changes nothing.
+    """Show what `kapelle topics apply` would change. Nothing is changed.
 
     \b
     Examples:
@@ -68,9 +69,10 @@ def apply(
     replication: Replication = REPLICATION_DEFAULT,
     form: Output = Form.TEXT,
 ) -> None:
-    """Create missing topics and update settings that differ. Never deletes topics or changes partitions.
+    """Create missing topics and update settings that differ.
 
-    Exits with code 4 if differences remain that need a decision. The command can be repeated safely.
+    Topics are never deleted, and their partitions are never changed. The exit code is 4 if differences remain that need
+    a decision. The command can be repeated safely.
 
     \b
     Examples:
@@ -97,10 +99,10 @@ def verify(
     target: Target,
     replication: Replication = REPLICATION_DEFAULT,
 ) -> None:
-    """Check that the topics match the topology. Exits with code 4 if they do not.
+    """Check that the topics match the topology. The exit code is 4 if they do not.
 
-    Also checks that no record was deleted before its processor read it: see --on-lost-input of `kapelle processors
-    run`.
+    The command also checks that no record was deleted before its processor read it: see --on-lost-input of
+    `kapelle processors run`.
 
     `kapelle processors run` makes the same checks before it starts.
 
@@ -123,9 +125,9 @@ def adopt(
     *,
     target: Target,
 ) -> None:
-    """Adopt changelogs that were deleted and created again, as they are now.
+    """Adopt changelogs that were deleted and created again. The processors continue with their current content.
 
-    Until then, the processors refuse to start: their tables would contain only the records of the new changelogs.
+    Before that, the processors refuse to start: their tables would contain only the records of the new changelogs.
     Restore the records from a copy first if you have one. Stop all members before you run this.
 
     \b
@@ -149,7 +151,7 @@ def show_acls(
     target: Target,
     form: AclOutput = AclForm.TEXT,
 ) -> None:
-    """Show the minimum rights that each kind of process needs in Kafka. Does not connect to Kafka.
+    """Show the minimum rights that each kind of process needs in Kafka. This does not connect to Kafka.
 
     The commands use the names of the roles as principals: replace them with your own.
 

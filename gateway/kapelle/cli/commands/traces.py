@@ -9,17 +9,7 @@ from typing import Annotated
 import typer
 
 from kapelle.cli.errors import InTheWay
-from kapelle.cli.logs import LogFormat, LogLevel
-from kapelle.cli.options.process import (
-    SESSION_TIMEOUT_MS,
-    Begin,
-    BeginOption,
-    LogFormatOption,
-    LogLevelOption,
-    MetricsFile,
-    MetricsPort,
-    SessionTimeout,
-)
+from kapelle.cli.options.process import RELAY, Begin, BeginOption, Process, takes_process
 from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.relays import measured, relaying
 
@@ -37,31 +27,30 @@ def _traces() -> None:
 
 @group.command()
 @takes_target(*KAFKA)
+@takes_process(*RELAY)
 def run(
     *,
     endpoint: Annotated[
-        str, typer.Option("--endpoint", metavar="URL", help="URL of the collector, OTLP over HTTP.")
+        str,
+        typer.Option("--endpoint", metavar="URL", help="Send spans to the collector at this URL, with OTLP over HTTP."),
     ] = ENDPOINT,
     service: Annotated[
-        str | None, typer.Option("--service", metavar="NAME", help="Service name of the traces. Default: the prefix.")
+        str | None,
+        typer.Option("--service", metavar="NAME", help="Use this service name in traces. Default: the prefix."),
     ] = None,
     sample: Annotated[
-        float, typer.Option("--sample", min=0.0, max=1.0, metavar="RATIO", help="Fraction of traces to export.")
+        float, typer.Option("--sample", min=0.0, max=1.0, metavar="RATIO", help="Export this fraction of traces.")
     ] = 1.0,
     begin: BeginOption = Begin.EARLIEST,
     target: Target,
-    session_timeout_ms: SessionTimeout = SESSION_TIMEOUT_MS,
-    metrics_port: MetricsPort = None,
-    metrics_file: MetricsFile = None,
-    log_format: LogFormatOption = LogFormat.PAIRS,
-    log_level: LogLevelOption = LogLevel.INFO,
+    process: Process,
 ) -> None:
     """Send a span for each signal, trigger firing, run and step attempt to an OpenTelemetry collector, until stopped.
 
     A trace leads from a signal to the last step that it caused. All processes with the same prefix form one group,
     PREFIX.traces. Any number of them can run. Span ids are derived from what the spans describe, so a span that is sent
     twice has the same id. --sample applies to traces that start in Kapelle. Headers and certificates are read from the
-    environment, for example OTEL_EXPORTER_OTLP_HEADERS. Needs the extra kapelle[otel].
+    environment, for example OTEL_EXPORTER_OTLP_HEADERS. This needs the extra kapelle[otel].
 
     \b
     Examples:
@@ -69,13 +58,7 @@ def run(
       kapelle traces run --config client.properties --sample 0.1 --from latest
     """
     with (
-        relaying(
-            target,
-            port=metrics_port,
-            form=log_format,
-            level=log_level,
-            session_timeout_ms=session_timeout_ms,
-        ) as (kafka, heard, server),
+        relaying(target, process) as (kafka, heard, server),
         _explained(),
         ExitStack() as opened,
     ):
@@ -90,7 +73,7 @@ def run(
         relay = TraceRelay(topology, kafka, exporter, Ids(topology.prefix, sample), is_from_end=begin is Begin.LATEST)
         heard.working()
         _log.info("exporting", extra={"fields": {"endpoint": exporter.url, "sample": sample}})
-        with measured(heard, relay.metrics, server, metrics_file) as stopped:
+        with measured(heard, relay.metrics, server, process.metrics_file) as stopped:
             relay.run(stopped)
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from kapelle.cli.text import output, tables
 from kapelle.cli.text.output import Form
 
 if TYPE_CHECKING:
+    from kapelle.client.results import Object
     from kapelle.client.signal_results import TriggerExplanation, TriggerList
 
 group = typer.Typer(
@@ -51,16 +52,16 @@ def _show(found: "TriggerList") -> None:
         tables.show(("trigger", "join value", "there", "waits for"), waiting)
 
 
-def _state(trigger: Mapping[str, Any]) -> str:
+def _state(trigger: "Object") -> str:
     return "armed" if trigger["is_armed"] else "disarmed"
 
 
-def _fired(trigger: Mapping[str, Any]) -> str:
+def _fired(trigger: "Object") -> str:
     fired = trigger["latest"]["FIRED"]
     return "" if fired is None else f"{fired.get('workflow_instance_id', '?')} at {tables.at(fired['time'])}"
 
 
-def _waiting(trigger: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+def _waiting(trigger: "Object") -> Iterator[tuple[str, str, str, str]]:
     for one in trigger["waiting"]:
         there = "; ".join(f"{name} {_numbers(kept)}" for name, kept in one["there"].items())
         yield trigger["trigger_id"], json.dumps(one["join_value"]), there, ", ".join(one["waiting_for"])

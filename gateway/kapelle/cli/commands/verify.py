@@ -13,7 +13,7 @@ from kapelle.cli.options.history import Data, File
 from kapelle.cli.options.output import Output
 from kapelle.cli.options.process import RegistryUrl
 from kapelle.cli.options.target import KAFKA, Target, takes_target
-from kapelle.cli.replaying import Progress, Where, locked, opened_history, scratch, tell_unreadable
+from kapelle.cli.replaying import HistorySource, Progress, locked, opened_history, scratch, tell_unreadable
 from kapelle.cli.salvaging import VIEWS
 from kapelle.cli.text import output, tables
 from kapelle.cli.text.output import Form
@@ -38,7 +38,7 @@ StateDir = Annotated[
         metavar="DIR",
         file_okay=False,
         exists=True,
-        help="Compare the tables in this state directory, updated from the changelog.",
+        help="Compare the tables in this state directory, after an update from the changelogs.",
     ),
 ]
 Names = Annotated[list[str] | None, typer.Argument(metavar="[PROCESSOR]…", help="Processors to verify. Default: all.")]
@@ -61,9 +61,9 @@ def verify(
     partition is compared as of one committed cycle. With --data, the whole data directory is read, and a damaged one is
     refused. With --file, the fingerprints in the file are compared.
 
-    Exits with code 1 if a row differs, and reports the first difference: processor, partition, table, key, expected and
-    found. Records that are not events of Kapelle, for example with a key that cannot be read, are listed with their
-    offsets and skipped: they are not part of any table.
+    If a row differs, the exit code is 1 and the first difference is reported: processor, partition, table, key,
+    expected and found. Records that are not events of Kapelle, for example with a key that cannot be read, are listed
+    with their offsets and skipped: they are not part of any table.
 
     \b
     Examples:
@@ -72,8 +72,8 @@ def verify(
       kapelle verify --data kapelle-data -o json
       kapelle verify --file history.avro
     """
-    where = Where(target=target, data=data, file=file, registry=registry)
-    found = _told(where, names or (), state_dir)
+    source = HistorySource(target=target, data=data, file=file, registry=registry)
+    found = _told(source, names or (), state_dir)
     output.show(found, form, _show)
     for verdict in found:
         tell_unreadable(f"{verdict.processor}-{verdict.partition}", verdict.unreadable, verdict.unread)
@@ -92,17 +92,17 @@ def _show(found: "Sequence[Verdict]") -> None:
     tables.show(HEADS, [(v.processor, v.partition, v.events, v.rows, _result(v)) for v in shown])
 
 
-def _told(where: Where, names: Sequence[str], state_dir: Path | None) -> "list[Verdict]":
+def _told(source: HistorySource, names: Sequence[str], state_dir: Path | None) -> "list[Verdict]":
     from kapelle.topology.replay.exports import ExportedHistory  # noqa: PLC0415 - slow to import
     from kapelle.topology.replay.history import StoredHistory  # noqa: PLC0415
     from kapelle.topology.replay.kafka import KafkaHistory  # noqa: PLC0415
     from kapelle.topology.salvage.salvaging import read_all  # noqa: PLC0415
 
     progress = Progress()
-    if where.data is not None:
-        _look_at_view(where.data / VIEWS)
+    if source.data is not None:
+        _look_at_view(source.data / VIEWS)
     with ExitStack() as opened:
-        history = opened.enter_context(opened_history(where))
+        history = opened.enter_context(opened_history(source))
         shards = _shards(history.topology, names)
         match history:
             case ExportedHistory():

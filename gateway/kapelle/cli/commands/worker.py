@@ -8,17 +8,9 @@ import msgspec
 import typer
 
 from kapelle.cli.loading_worker import load_workers
-from kapelle.cli.logs import LogFormat, LogLevel, logged_to_stderr
 from kapelle.cli.metrics import WORKER, MetricsServer, serving
 from kapelle.cli.options.client import URL, Url
-from kapelle.cli.options.process import (
-    CONCURRENCY,
-    Concurrency,
-    HttpAllow,
-    LogFormatOption,
-    LogLevelOption,
-    MetricsPort,
-)
+from kapelle.cli.options.process import CONCURRENCY, SERVED, Concurrency, HttpAllow, Process, takes_process
 from kapelle.cli.options.target import TASKS, Target, takes_target
 from kapelle.cli.workers import http_transport, serve_http, served
 from kapelle.topology.exposition import exposition
@@ -51,13 +43,14 @@ DispatchOption = Annotated[
     typer.Option(
         "--dispatch",
         metavar="consumer|share",
-        help="How workers share tasks with --bootstrap-servers. share needs Kafka 4.1 or later.",
+        help="Take tasks from Kafka through a consumer group or a share group. share needs Kafka 4.1 or later.",
     ),
 ]
 
 
 @group.command()
 @takes_target(*TASKS)
+@takes_process(*SERVED)
 def run(
     modules: Modules,
     *,
@@ -68,21 +61,22 @@ def run(
     drain_s: Annotated[
         float,
         typer.Option(
-            "--drain", metavar="SECONDS", min=0, help="How long running steps may take to end after a stop signal."
+            "--drain", metavar="SECONDS", min=0, help="Wait this long for running steps to end after a stop signal."
         ),
     ] = DRAIN_S,
     name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="Name of the worker, unique. Default: generated.")
+        str,
+        typer.Option(
+            "--name", metavar="NAME", help="Give the worker this name. It must be unique. Default: a generated name."
+        ),
     ] = "",
     http_allow: HttpAllow = None,
-    metrics_port: MetricsPort = None,
-    log_format: LogFormatOption = LogFormat.PAIRS,
-    log_level: LogLevelOption = LogLevel.INFO,
+    process: Process,
 ) -> None:
     """Run the steps of workers until stopped.
 
     Tasks come from the server at --url, or directly from Kafka with --bootstrap-servers. On SIGTERM or SIGINT the
-    worker takes no more tasks and finishes the running ones. A second signal returns them at once.
+    worker takes no more tasks and finishes the running ones. After a second signal it returns them at once.
 
     \b
     Examples:
@@ -100,7 +94,7 @@ def run(
         _refuse_alone({"--prefix": target.prefix, "-X": target.extra, "--dispatch": dispatch != CONSUMER})
     worker = load_workers(modules)
     serve_http(worker, http_allow)
-    with logged_to_stderr(log_format, log_level), served(), serving(metrics_port) as server:
+    with process.logged(), served(), serving(process.metrics_port) as server:
         transport = _kafka_transport(target, dispatch) if over_kafka else http_transport(url)
         worker.run(transport, settings, started=lambda runner: _watched(runner, server))
         _log.info("stopped")

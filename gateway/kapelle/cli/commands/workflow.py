@@ -61,9 +61,9 @@ def validate(
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """Check a definition without pushing it. Reports all problems, each with its path.
+    """Check a definition without pushing it. All problems are reported, each with its path.
 
-    A server is needed with --remote only.
+    Only --remote needs a server.
 
     \b
     Examples:
@@ -82,7 +82,9 @@ def validate(
 @group.command("list")
 def list_workflows(
     *,
-    prefix: Annotated[str, typer.Option("--prefix", metavar="TEXT", help="Show only ids with this prefix.")] = "",
+    prefix: Annotated[
+        str, typer.Option("--prefix", metavar="TEXT", help="Show only ids that begin with this text.")
+    ] = "",
     limit: Limit = 50,
     cursor: Cursor = None,
     url: Url = URL,
@@ -155,7 +157,8 @@ def show(
         str,
         typer.Argument(
             metavar="VERSION",
-            help="Version number, active, latest, or default: the active version, otherwise the latest.",
+            help="Version: a number, active, latest or default. default is the active version, or the latest "
+            "if none is active.",
         ),
     ] = "default",
     *,
@@ -164,7 +167,7 @@ def show(
 ) -> None:
     """Print the definition of a version, as JSON that can be pushed.
 
-    With -o json the author, the time and the properties of the version are printed too.
+    With -o json, the author, the time and the properties of the version are printed too.
 
     \b
     Examples:
@@ -246,7 +249,7 @@ def versions(
 @group.command()
 def activate(
     workflow_id: WorkflowId,
-    version: Annotated[str, typer.Argument(metavar="VERSION", help="Version number, or latest.")] = "latest",
+    version: Annotated[str, typer.Argument(metavar="VERSION", help="Version: a number, or latest.")] = "latest",
     *,
     url: Url = URL,
     request_id: RequestId = None,
@@ -315,7 +318,7 @@ ACTIONS: Final = {
     Examples:
       kapelle workflow kill etl --yes
     """,
-    "unblock": """Unblock a workflow: let the instances start that wait because earlier ones failed.
+    "unblock": """Unblock a workflow. Instances that wait because an earlier instance failed can start.
 
     \b
     Examples:

@@ -13,25 +13,28 @@ Url = Annotated[
         "--url",
         metavar="URL",
         envvar="KAPELLE_URL",
-        help=f"URL of the server. The token is read from {TOKEN_VARIABLE}.",
+        help=f"Use the server at this URL. The token is read from {TOKEN_VARIABLE}.",
     ),
 ]
 WorkflowId = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Workflow id.")]
 InstanceId = Annotated[int, typer.Argument(metavar="INSTANCE", min=1, help="Instance number.")]
-RunId = Annotated[int | None, typer.Option("--run", metavar="N", min=1, help="Run number. Default: the latest run.")]
+RunId = Annotated[int | None, typer.Option("--run", metavar="N", min=1, help="Show run N. Default: the latest run.")]
 Param = Annotated[
     list[str] | None,
     typer.Option(
-        "--param", "-p", metavar="NAME=VALUE", help="Parameter. A value that is not JSON is a string. Repeatable."
+        "--param", "-p", metavar="NAME=VALUE", help="Set a parameter. A value that is not JSON is a string. Repeatable."
     ),
 ]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, recorded in the history.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Record this reason in the history.")]
 RequestId = Annotated[
     str | None,
-    typer.Option("--request-id", metavar="ID", help="Request id. Requests with the same id take effect once."),
+    typer.Option(
+        "--request-id", metavar="ID", help="Give the request this id. Requests with the same id take effect once."
+    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Cursor = Annotated[
-    str | None, typer.Option("--cursor", metavar="TEXT", help="Cursor that the previous page ended with.")
+    str | None,
+    typer.Option("--cursor", metavar="TEXT", help="Continue from this cursor. The previous page ends with it."),
 ]
-Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=200, help="Maximum number of results.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, max=200, help="Show at most N results.")]

@@ -8,10 +8,13 @@ import typer
 Data = Annotated[
     Path | None,
     typer.Option(
-        "--data", metavar="DIR", file_okay=False, help="Data directory of a `kapelle dev` that is not running."
+        "--data", metavar="DIR", file_okay=False, help="Read the data directory of a `kapelle dev` that is not running."
     ),
 ]
 File = Annotated[
-    Path | None, typer.Option("--file", metavar="FILE", dir_okay=False, help="File written by `kapelle replay export`.")
+    Path | None,
+    typer.Option(
+        "--file", metavar="FILE", dir_okay=False, help="Read a file that `kapelle replay export` has written."
+    ),
 ]
 PassOver = Annotated[bool, typer.Option("--pass-over-unknown", help="Skip records whose schema is unknown.")]

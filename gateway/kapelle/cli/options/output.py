@@ -7,7 +7,7 @@ import typer
 
 from kapelle.cli.text.output import Form
 
-OUTPUT: Final = typer.Option("-o", "--output", help="Output format.")
+OUTPUT: Final = typer.Option("-o", "--output", help="Print the result in this format.")
 
 
 class GraphForm(StrEnum):

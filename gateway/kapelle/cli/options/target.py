@@ -1,18 +1,16 @@
 """The options that say which topology and which Kafka cluster a command works on, declared once."""
 
-import functools
-import inspect
 import shlex
 from collections.abc import Callable, Sequence
-from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any, Final, get_type_hints
+from typing import Annotated, Final
 
 import msgspec
 import typer
 
 from kapelle.cli.errors import BadProperty, NoServers
 from kapelle.cli.loading import DEFAULT_APP, load_topology
+from kapelle.cli.options.groups import Command, taking
 from kapelle.topology.build import PARTITIONS_MAX, Topology
 from kapelle.topology.kafka.config import KafkaSettings, is_secret
 
@@ -32,7 +30,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             "--bootstrap-servers",
             metavar="HOST:PORT,…",
             envvar="KAPELLE_BOOTSTRAP_SERVERS",
-            help="Kafka brokers. Not needed if the --config file has bootstrap.servers.",
+            help="Connect to these Kafka brokers. Not needed if the --config file has bootstrap.servers.",
         ),
     ] = None
     app: Annotated[
@@ -41,12 +39,13 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             "--app",
             metavar="MODULE:ATTRIBUTE",
             envvar="KAPELLE_APP",
-            help="The topology: a Topology, or a function that returns one. The current directory is searched too.",
+            help="Use this topology: a Topology, or a function that returns one. The current directory is "
+            "searched too.",
         ),
     ] = DEFAULT_APP
-    prefix: Annotated[str | None, typer.Option("--prefix", metavar="NAME", help="Prefix of topic and group names.")] = (
-        None
-    )
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", metavar="NAME", help="Use this prefix for the names of topics and groups.")
+    ] = None
     partitions: Annotated[
         int | None,
         typer.Option(
@@ -54,7 +53,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             metavar="N",
             min=1,
             max=PARTITIONS_MAX,
-            help="Partitions of each stream that does not set its own number.",
+            help="Use N partitions for each stream that does not set its own number.",
         ),
     ] = None
     config: Annotated[
@@ -65,7 +64,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
             exists=True,
             dir_okay=False,
             readable=True,
-            help="File of librdkafka settings, one name=value per line. Put secrets here.",
+            help="Read librdkafka settings from this file, one name=value per line. Put secrets here.",
         ),
     ] = None
     extra: Annotated[
@@ -73,14 +72,14 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         typer.Option(
             "-X",
             metavar="NAME=VALUE",
-            help="librdkafka setting. Overrides --config. The prefixes producer., consumer. and admin. limit it to one "
-            "kind of client. Repeatable.",
+            help="Set a librdkafka setting. It overrides --config. The prefixes producer., consumer. and "
+            "admin. limit it to one kind of client. Repeatable.",
         ),
     ] = None
     timeout_s: Annotated[
         float,
         typer.Option(
-            "--timeout", metavar="SECONDS", min=0.1, max=600, help="How long to wait for an answer of the broker."
+            "--timeout", metavar="SECONDS", min=0.1, max=600, help="Wait this long for an answer from the broker."
         ),
     ] = TIMEOUT_S
 
@@ -134,40 +133,10 @@ DEAD_LETTERS: Final = ("servers", "app", "prefix", "config", "extra", "timeout_s
 TASKS: Final = ("servers", "prefix", "config", "extra")
 TOPOLOGY: Final = ("app", "prefix", "partitions")
 
-Command = Callable[..., None]
-
 
 def takes_target(*names: str) -> Callable[[Command], Command]:
-    """Replace the parameter `target` of a command by these options. The command gets one `Target` made of them.
-
-    Typer reads options from a signature, so the decorated command has a signature in which the options stand in the
-    place of `target`.
-    """
-    hints = get_type_hints(Target, include_extras=True)
-    defaults = {field.name: field.default for field in msgspec.structs.fields(Target)}
-    options = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hints[name]) for name in names
-    ]
-
-    def decorated(command: Command) -> Command:
-        signature = inspect.signature(command)
-        parameters = [
-            parameter
-            for given in signature.parameters.values()
-            for parameter in (options if given.name == "target" else [given])
-        ]
-
-        @functools.wraps(command)
-        def taking(**given: Any) -> None:
-            target = Target(**{name: given.pop(name) for name in names})
-            command(target=target, **given)
-
-        del taking.__wrapped__  # Typer would read the signature of the command itself
-        taking.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        taking.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined] # read by inspect
-        return taking
-
-    return decorated
+    """Replace the parameter `target` of a command by these options. The command gets one `Target`."""
+    return taking("target", Target, names, {})
 
 
 def properties(path: Path | None, extra: Sequence[str] | None) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""Events for people: one line each, with when, where, what and whose."""
+"""Events for people: one line each, with the time, the position, the type and the key."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
@@ -9,6 +9,7 @@ from kapelle.cli.text.tables import STYLES, at, clock, stdout
 
 if TYPE_CHECKING:
     from kapelle.client import EventRecord
+    from kapelle.client.results import Object
 
 # What of an event is worth a place in its line, in this order.
 TOLD: Final = (
@@ -67,6 +68,6 @@ def _place(event: "EventRecord") -> str:
     return f"{event.stream}-{event.partition}@{event.offset}"
 
 
-def _status(fields: Mapping[str, Any]) -> str:
+def _status(fields: "Object") -> str:
     passed = fields.get("statuses")
     return " ".join(passed) if passed else str(fields.get("status") or "")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from kapelle.cli.text import tables
+from kapelle.cli.text.children import children_text, is_composite, leaves_text
 from kapelle.cli.text.timelines import in_round
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ def show_instance(found: "InstanceRecord", steps: "Sequence[StepRecord]") -> Non
             ("run", found.workflow_run_id),
             ("status", found.status),
             ("reason", found.reason),
+            ("parent", _parent(found)),
+            ("steps", _leaves(found)),
             ("created", tables.at(found.create_time)),
             ("took", tables.lasted(found.start_time, found.end_time)),
         ]
@@ -43,9 +46,21 @@ def show_instance(found: "InstanceRecord", steps: "Sequence[StepRecord]") -> Non
         tables.show(("step", "run", "attempt", "status", "took", "worker", "what"), rows)
 
 
+def _parent(found: "InstanceRecord") -> str | None:
+    parent = found.parent
+    if parent is None:
+        return None
+    return f"{parent.workflow_id} {parent.workflow_instance_id} run {parent.workflow_run_id}, step {parent.step_id}"
+
+
+def _leaves(found: "InstanceRecord") -> str | None:
+    """The steps of the whole tree, for an instance that has one."""
+    return None if found.runtime_overview is None else leaves_text(found.runtime_overview["rollup_overview"])
+
+
 def _what(step: "StepRecord") -> str | None:
     """Why a step is as it is, or what it waits for."""
-    said = step.reason or step.message
+    said = step.reason or step.message or (children_text(step) if is_composite(step) else None)
     again = next_attempt(step)
     if again:
         return f"next attempt at {again}{f': {said}' if said else ''}"

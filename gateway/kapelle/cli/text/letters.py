@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 PREVIEW_CHARS: Final = 500
 
+Letter: TypeAlias = Mapping[str, Any]  # a dead letter in the JSON of the API
 
-def as_lines(letter: Mapping[str, Any]) -> Iterator[str]:
+
+def as_lines(letter: Letter) -> Iterator[str]:
     """A letter for people."""
     if "unreadable" in letter:
         yield f"letter {letter['offset']} cannot be read"
@@ -29,7 +31,7 @@ def _line(label: str, text: str) -> str:
     return "\n".join([f"  {label:8}{lines[0]}", *(f"  {'':8}{line}" for line in lines[1:])])
 
 
-def _text(value: Mapping[str, Any] | None) -> str:
+def _text(value: Letter | None) -> str:
     match value:
         case None:
             text = "none"

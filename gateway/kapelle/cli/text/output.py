@@ -4,7 +4,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from rich.console import Console
@@ -26,12 +26,12 @@ def data(text: str) -> None:
     sys.stdout.flush()
 
 
-def json(value: Any) -> None:
+def json(value: object) -> None:
     """The answer as JSON, indented: people read it too."""
     data(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
-def json_line(value: Any) -> None:
+def json_line(value: object) -> None:
     """A result as JSON on one line, for results that come one after the other."""
     data(msgspec.json.encode(value).decode())
 

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
-
-import msgspec
-
+from kapelle.processors.definitions.composites import LOOPS
 from kapelle.processors.definitions.dry_run import DryRun
 from kapelle.processors.definitions.graph import check_successors, checked_graph
 from kapelle.processors.definitions.limits import NESTING_MAX, STEPS_MAX
+from kapelle.processors.definitions.loop_checks import check_loops, check_subworkflows
 from kapelle.processors.definitions.models import Step, StepKind, Workflow
 from kapelle.processors.definitions.numbers import check_step_numbers, check_timeout
+from kapelle.processors.definitions.places import Placed, placed
 from kapelle.processors.definitions.problems import Report, at
 from kapelle.processors.definitions.reading import Reader
+from kapelle.processors.definitions.references import check_references
 from kapelle.processors.definitions.texts import Texts
 from kapelle.processors.definitions.triggers import check_step_signals, check_triggers
-from kapelle.processors.params import ParamType
-
-LOOPS: Final = (StepKind.FOREACH, StepKind.WHILE)
-LOOP_PARAMS: Final = "loop_params"
-
-
-class Placed(msgspec.Struct, frozen=True):
-    """A step with the place that it was written at, and the loops around it from outside in."""
-
-    step: Step
-    path: str
-    around: tuple[Step, ...]
-
-
-def placed(steps: tuple[Step, ...], path: str, around: tuple[Step, ...] = ()) -> Iterator[Placed]:
-    """All steps, those of inner blocks included, in the order in which they are written."""
-    for index, step in enumerate(steps):
-        here = f"{path}[{index}].{step.kind}"
-        yield Placed(step, here, around)
-        yield from placed(step.steps, at(here, "steps"), (*around, step))
 
 
 def check(workflow: Workflow, reader: Reader, path: str = "workflow") -> None:
@@ -47,16 +26,30 @@ def check(workflow: Workflow, reader: Reader, path: str = "workflow") -> None:
         _check_ids(steps, report)
         _check_blocks(workflow.steps, at(path, "steps"), report)
         _check_claims(steps, reader)
-    _check_loops(steps, report)
     texts = Texts(report)
     _check_texts(workflow, steps, path=path, texts=texts)
     check_triggers(workflow, path, texts=texts, report=report)
     run = DryRun(workflow, at(path, "params"), texts=texts, reader=reader)
+    check_loops(steps, run)
+    check_subworkflows(steps, report)
+    if reader.is_whole and len({one.step.id for one in steps}) == len(steps) <= STEPS_MAX:
+        check_references(workflow, steps, texts)
     check_timeout(workflow.timeout, at(path, "timeout"), known=run.known(()), report=report)
     for one in steps:
         run.check_step(one.step, one.path)
         check_step_numbers(one.step, one.path, known=run.known(one.around), report=report)
         check_step_signals(one.step, one.path, report=report)
+
+
+def check_kinds(steps: tuple[Step, ...], kinds: frozenset[StepKind], path: str, report: Report) -> None:
+    """Report the steps whose kind is not among these; of a block only its outermost step."""
+    for number, step in enumerate(steps):
+        here = at(path, number)
+        if step.kind in kinds:
+            check_kinds(step.steps, kinds, f"{here}.{step.kind}.steps", report)
+        else:
+            known = ", ".join(repr(str(kind)) for kind in StepKind if kind in kinds)
+            report.note(here, f"{str(step.kind)!r}, which cannot be run", known)
 
 
 def _check_counts(steps: list[Placed], path: str, report: Report) -> None:
@@ -103,25 +96,6 @@ def _check_claims(steps: list[Placed], reader: Reader) -> None:
             reader.report.add(
                 path, claimed, f"what follows from the successors of the others ({names}), or no such key"
             )
-
-
-def _check_loops(steps: list[Placed], report: Report) -> None:
-    """A loop in a loop must not hide the values of the outer one."""
-    for one in steps:
-        if one.step.kind not in LOOPS:
-            continue
-        taken = {name: outer.id for outer in one.around for name in _loop_names(outer)}
-        for name in _loop_names(one.step):
-            if name in taken:
-                where = at(at(at(one.path, "params"), LOOP_PARAMS), f"value.{name}")
-                report.add(where, name, f"a name that the loop around it, {taken[name]!r}, does not use")
-
-
-def _loop_names(step: Step) -> Mapping[str, object]:
-    params = step.params.get(LOOP_PARAMS)
-    if params is None or params.type is not ParamType.MAP or not isinstance(params.value, dict):
-        return {}
-    return params.value
 
 
 def _check_texts(workflow: Workflow, steps: list[Placed], *, path: str, texts: Texts) -> None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from kapelle.processors.definitions.composites import LOOP_INDEX, loop_definitions
 from kapelle.processors.definitions.mentions import expressions_in, names_in, programs_in
 from kapelle.processors.definitions.models import Step, Workflow
 from kapelle.processors.definitions.problems import NOTHING, at, shown
@@ -23,6 +24,7 @@ from kapelle.processors.params import (
     TYPE_DEFAULTS,
     WORKFLOW_DEFAULTS,
     WORKFLOW_START,
+    BudgetExceeded,
     Context,
     CyclicReference,
     Definition,
@@ -65,11 +67,28 @@ class DryRun:
             self._drop(params, {name for name, one in params.items() if self._is_of_signal(one, params)})
         self._drop_dangling(params, workflow)
         self._evaluate(workflow, params)
+        # Constants of steps have a budget of their own: a run evaluates each step by itself.
+        engine = ParamsHost(_facts_of(workflow), SEED)
+        self.scope = WorkflowScope(workflow.id, engine)
+        self.context = Context(texts.sel, NOW_MS, SEED, engine)
 
     def known(self, around: tuple[Step, ...]) -> dict[str, Any]:
         """The values that a step inside these loops can count on: a loop may give the same names other values."""
         inner = {name for loop in around for name in _names_of(loop)}
         return {name: value for name, value in self.values.items() if name not in inner}
+
+    def constant(self, name: str, definition: Definition, path: str) -> Any:
+        """The value that a parameter has in every run; None if only a run can tell. What fails always is reported."""
+        is_budget_left = not self.context.budget.is_exhausted
+        if not is_budget_left or any(self._references(definition)) or not self.texts.compiles(name, definition):
+            return None
+        try:
+            return evaluate({name: definition}, self.scope, self.context)[name].value
+        except BudgetExceeded:
+            return None  # a run has as much for each step, and may succeed
+        except ParamError as error:
+            self.report.note(path, _failure(definition, error), EVALUABLE)
+            return None
 
     def check_step(self, step: Step, path: str) -> None:
         """Merge the parameters of a step with those that every step of its type has."""
@@ -185,11 +204,9 @@ def _facts_of(workflow: Workflow) -> InstanceFacts:
 
 def _names_of(loop: Step) -> Iterator[str]:
     """What the steps of a loop can refer to besides the parameters of the workflow."""
-    yield "loop_index"
-    for name, definition in loop.params.items():
-        yield name
-        if name == "loop_params" and isinstance(definition.value, dict):
-            yield from definition.value
+    yield LOOP_INDEX
+    yield from loop.params
+    yield from loop_definitions(loop)
 
 
 def _refused(params: Mapping[str, Definition], error: MergeRefused) -> tuple[str, str]:

@@ -55,7 +55,8 @@ def matching(pattern: re.Pattern[str], chars_max: int, expected: str) -> Callabl
     return check
 
 
-def _workflow_id(value: Any) -> str:
+def workflow_id(value: Any) -> str:
+    """The id of a workflow that people push."""
     found = matching(_WORKFLOW_ID, ID_CHARS_MAX, "an id of letters, digits, '.', '-' and '_'")(value)
     if found.startswith(SYSTEM_PREFIX) or found.endswith(SYSTEM_SUFFIX):
         raise wrong(f"an id that does not begin with {SYSTEM_PREFIX!r} or end with {SYSTEM_SUFFIX!r}")
@@ -156,7 +157,7 @@ def since(value: Any) -> int | None:
     return round(time.timestamp() * 1000)
 
 
-WorkflowId = Annotated[str, PlainValidator(_workflow_id)]
+WorkflowId = Annotated[str, PlainValidator(workflow_id)]
 StepId = Annotated[str, PlainValidator(_step_id)]
 Name = Annotated[str, PlainValidator(text(NAME_CHARS_MAX, expected="a name"))]
 TagName = Annotated[

@@ -61,10 +61,11 @@ def check_successors(steps: tuple[Step, ...], path: str, report: Report) -> None
         for name in step.successors:
             if name not in known:
                 where = f"{path}[{index}].{step.kind}.transition.successors.{name}"
-                report.add(where, name, f"a step of the same block{_nearest(name, known)}")
+                report.add(where, name, f"a step of the same block{nearest(name, known)}")
 
 
-def _nearest(name: str, known: set[str]) -> str:
+def nearest(name: str, known: set[str]) -> str:
+    """What could have been meant, in words."""
     near = get_close_matches(name, sorted(known), n=1)
     return f", such as {near[0]!r}" if near else ""
 

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from kapelle.processors.params import Definition, ParamType, references
-from kapelle.processors.sel import Program, Sel, SelError
+from kapelle.processors.sel import Limits, Program, Sel, SelError, tree
+from kapelle.processors.sel.parser import parse
+from kapelle.processors.sel.scope import children
+
+PARAMS: Final = "params"
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A call of a function of `params`. An argument that is no literal text is None."""
+
+    function: str
+    arguments: tuple[str | None, ...]
 
 
 def names_in(definition: Definition, sel: Sel) -> Iterator[str]:
@@ -52,3 +65,29 @@ def _texts(value: Any) -> Iterator[str]:
         yield from (text for pair in value.items() for text in pair)
     elif isinstance(value, list):
         yield from (item for item in value if isinstance(item, str))
+
+
+def asked_in(text: str, limits: Limits) -> Iterator[Asked]:
+    """The calls of functions of `params` in an expression that can be compiled."""
+    pending: list[tree.Node] = [parse(text, limits)]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, tree.Access) and isinstance(node.base, tree.Name) and node.base.name == PARAMS:
+            first = node.suffixes[0]
+            if isinstance(first, tree.Call):
+                yield Asked(first.name, tuple(_text_of(argument) for argument in first.arguments))
+        pending.extend(_parts(node))
+
+
+def _parts(node: tree.Node) -> Iterator[tree.Node]:
+    match node:
+        case tree.Assign(index=index, value=value):
+            yield from (part for part in (index, value) if part is not None)
+        case tree.Declare(names=names):
+            yield from (value for _, value in names if value is not None)
+        case _:
+            yield from children(node)
+
+
+def _text_of(node: tree.Node) -> str | None:
+    return node.value if isinstance(node, tree.Literal) and isinstance(node.value, str) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -24,6 +24,10 @@ class StepKind(StrEnum):
     FOREACH = "foreach"
     WHILE = "while"
     TEMPLATE = "template"
+
+
+# The kinds that the engine runs. A push of any other kind is refused, wherever in the workflow the step is.
+RUNNABLE_KINDS: Final = frozenset({StepKind.STEP, StepKind.FOREACH, StepKind.WHILE, StepKind.SUBWORKFLOW})
 
 
 class FailureMode(StrEnum):
@@ -218,6 +222,14 @@ class Workflow(msgspec.Struct, frozen=True):
     params: Mapping[str, Definition] = {}
     time_triggers: tuple[TimeTrigger, ...] = ()
     signal_triggers: tuple[SignalTrigger, ...] = ()
+
+    def all_steps(self) -> Iterator[Step]:
+        """Its steps and those inside of its loops, at any depth."""
+        pending = list(self.steps)
+        while pending:
+            step = pending.pop()
+            yield step
+            pending.extend(step.steps)
 
     @property
     def first_timezone(self) -> str:

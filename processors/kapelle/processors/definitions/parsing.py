@@ -7,10 +7,10 @@ from typing import Final
 
 import msgspec
 
-from kapelle.processors.definitions.checks import check
+from kapelle.processors.definitions.checks import check, check_kinds
 from kapelle.processors.definitions.json_text import read_json, write_json
-from kapelle.processors.definitions.models import StepKind, Workflow
-from kapelle.processors.definitions.problems import Report, at
+from kapelle.processors.definitions.models import RUNNABLE_KINDS, Workflow
+from kapelle.processors.definitions.problems import Report
 from kapelle.processors.definitions.properties import PropertiesChange
 from kapelle.processors.definitions.reading import Reader
 
@@ -43,7 +43,7 @@ def parse_push(text: str | bytes, *, runnable: bool = False) -> Push:
     workflow = reader.workflow(raw.get("workflow"), "workflow")
     check(workflow, reader)
     if runnable:
-        _check_kinds(workflow, report)
+        check_kinds(workflow.steps, RUNNABLE_KINDS, "workflow.steps", report)
     properties = raw.get("properties")
     change = (
         None if properties is None else PropertiesChange.read(properties, "properties", report=report, is_push=True)
@@ -54,13 +54,6 @@ def parse_push(text: str | bytes, *, runnable: bool = False) -> Push:
     report.refuse_if_any()
     metadata = {key: value for key, value in raw.items() if key not in ("workflow", "properties", "is_active")}
     return Push(workflow, write_json(raw["workflow"]), change, is_active is not False, write_json(metadata))
-
-
-def _check_kinds(workflow: Workflow, report: Report) -> None:
-    for number, step in enumerate(workflow.steps):
-        if step.kind is not StepKind.STEP:
-            found = f"{step.kind.value!r}, which cannot be run yet"
-            report.note(at("workflow.steps", number), found, f"{StepKind.STEP.value!r}")
 
 
 @lru_cache(PARSED_KEPT)

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Final
 
+from kapelle.processors.definitions.composites import LOOP_PARAMS, SUBWORKFLOW_ID, SUBWORKFLOW_VERSION
 from kapelle.processors.definitions.json_text import write_json
 from kapelle.processors.definitions.limits import STEP_CONCURRENCY_DEFAULT
 from kapelle.processors.definitions.problems import Report, at, shown
@@ -158,29 +159,45 @@ class _Form:
         if job.get("type_version") is not None:
             step["sub_type_version"] = str(job["type_version"])
 
-    def _subworkflow(self, job: Raw, step: Raw, _: str) -> None:
+    def _subworkflow(self, job: Raw, step: Raw, path: str) -> None:
         step.update(_taken(job, ("sync", "explicit_params")))
-        workflow_id = job.get("workflow_id") or job.get("subworkflow_id") or job.get("id")
-        step["params"]["subworkflow_id"] = {"type": "STRING", "value": str(workflow_id)}
-        if job.get("version") is not None:
-            step["params"]["subworkflow_version"] = {"type": "STRING", "value": str(job["version"])}
+        key = self._one_of(job, ("workflow_id", "subworkflow_id"), path)
+        child = job.get(key) if job.get(key) is not None else job.get("id")
+        if not isinstance(child, str | int) or isinstance(child, bool):
+            self.report.add(at(path, key), child, "the id of a workflow")
+        if key in job or SUBWORKFLOW_ID not in step["params"]:  # it may be an expression
+            step["params"][SUBWORKFLOW_ID] = {"type": "STRING", "value": str(child)}
+        version = job.get("version")
+        if isinstance(version, str | int) and not isinstance(version, bool):
+            step["params"][SUBWORKFLOW_VERSION] = {"type": "STRING", "value": str(version)}
+        elif version is not None:
+            self.report.add(at(path, "version"), version, "active, latest, default or the number of a version")
 
     def _foreach(self, job: Raw, step: Raw, path: str) -> None:
-        concurrency = job.get("concurrency", job.get("job_concurrency"))
+        concurrency = job.get(self._one_of(job, ("concurrency", "job_concurrency"), path))
         step.update(_without_nulls({**_taken(job, ("strict_ordering",)), "concurrency": concurrency}))
         self._block(job, step, path)
         ranges = job.get("ranges") or {}
         if not isinstance(ranges, dict):
             self.report.add(at(path, "ranges"), ranges, "an object of ranges")
             return
+        values = step["params"][LOOP_PARAMS]["value"]
         for name, bounds in ranges.items():
-            step["params"]["loop_params"]["value"][name] = self._range(bounds, at(at(path, "ranges"), name))
+            here = at(at(path, "ranges"), name)
+            if name in values:
+                self.report.add(here, name, "each parameter once, in params or in ranges")
+            values[name] = self._range(bounds, here)
 
     def _range(self, bounds: Any, path: str) -> Raw:
         if not isinstance(bounds, dict) or "to" not in bounds or bounds.keys() - {"from", "to", "increment"}:
             self.report.add(path, bounds, "an object with to, and perhaps from and increment")
             return {"type": "LONG_ARRAY", "value": []}
         first, end, increment = bounds.get("from", 0), bounds["to"], bounds.get("increment", 1)
+        for key, bound in (("from", first), ("to", end), ("increment", increment)):
+            if not isinstance(bound, str | int) or isinstance(bound, bool):
+                self.report.add(at(path, key), bound, "an integer, or an expression for one")
+        if increment == 0:
+            self.report.add(at(path, "increment"), increment, "a number other than 0")
         return {"type": "LONG_ARRAY", "expression": f"Util.intsBetween({first}, {end}, {increment})"}
 
     def _while(self, job: Raw, step: Raw, path: str) -> None:
@@ -188,13 +205,22 @@ class _Form:
         self._block(job, step, path)
 
     def _block(self, job: Raw, step: Raw, path: str) -> None:
-        key = "params" if "params" in job else "loop_params"
+        key = self._one_of(job, ("params", LOOP_PARAMS), path)
         values = job.get(key) or {}
         if not isinstance(values, dict):
             self.report.add(at(path, key), values, "an object of parameters")
             values = {}
-        step["params"]["loop_params"] = {"type": "MAP", "value": params_of(values, at(path, key), self.report)}
+        if LOOP_PARAMS in step["params"]:
+            self.report.add(path, "!" + LOOP_PARAMS, f"{LOOP_PARAMS} that name each parameter, not one expression")
+        step["params"][LOOP_PARAMS] = {"type": "MAP", "value": params_of(values, at(path, key), self.report)}
         step["steps"] = self.steps(job, path)
+
+    def _one_of(self, job: Raw, keys: tuple[str, str], path: str) -> str:
+        """The key that is there, of two that mean the same; the second if neither is."""
+        given = [key for key in keys if job.get(key) is not None]
+        if len(given) > 1:
+            self.report.add(at(path, given[1]), job[given[1]], f"only one of {' and '.join(keys)}")
+        return given[0] if given else keys[1]
 
 
 KINDS: Final[dict[str, Callable[[_Form, Raw, Raw, str], None]]] = {

@@ -1,5 +1,6 @@
 """Intake: whatever is published on the topic of signals, made into signals. The forms are in `forms`."""
 
+from kapelle.processors.intake import deciding  # noqa: F401  registers what is decided
 from kapelle.processors.intake.processor import intake
 
 __all__ = ["intake"]

@@ -54,7 +54,7 @@ def read(record: Foreign, headers: Headers) -> c.AnnounceSignal:
     try:
         body = msgspec.json.decode(record.value)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise NotASignal(f"Expected Avro, JSON or a CloudEvent, but the value is no JSON: {error}") from None
+        raise NotASignal(f"Expected Avro, JSON or a CloudEvent, but the value is not JSON: {error}") from None
     if not isinstance(body, dict):
         raise NotASignal(f"Expected a JSON object, but found a {type(body).__name__}")
     if nests_too_deep(record.value, body):
@@ -129,10 +129,10 @@ def _signal(
     return _bounded(made)
 
 
-def _bounded(said: c.AnnounceSignal) -> c.AnnounceSignal:
-    if (reason := too_large(said)) is not None:
+def _bounded(signal: c.AnnounceSignal) -> c.AnnounceSignal:
+    if (reason := too_large(signal)) is not None:
         raise NotASignal(reason)
-    return said
+    return signal
 
 
 def _time_ms(when: Any) -> int | None:
@@ -150,18 +150,18 @@ def _time_ms(when: Any) -> int | None:
     raise NotASignal(f"Expected a time as ISO 8601 or in milliseconds, but found {str(when)[:80]!r}")
 
 
-def checked(said: c.AnnounceSignal) -> c.AnnounceSignal:
+def checked(signal: c.AnnounceSignal) -> c.AnnounceSignal:
     """A signal of ours that anyone could have written: its parts must be what they are said to be."""
     try:
-        params = _object.decode(said.params)
-        _object.decode(said.payload)
-        _object.decode(said.source)
+        params = _object.decode(signal.params)
+        _object.decode(signal.payload)
+        _object.decode(signal.source)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise NotASignal(f"Expected params, payload and source as JSON objects, but {error}") from None
     if not all(is_param(value) for value in params.values()) or len(params) > PARAMS_MAX:
         raise NotASignal(f"Expected at most {PARAMS_MAX} parameters that are strings or integers of 64 bits")
-    if not 0 < len(said.name) <= NAME_CHARS_MAX or len(said.signal_id) > ID_CHARS_MAX:
+    if not 0 < len(signal.name) <= NAME_CHARS_MAX or len(signal.signal_id) > ID_CHARS_MAX:
         raise NotASignal(f"Expected a name of at most {NAME_CHARS_MAX} and an id of at most {ID_CHARS_MAX} characters")
-    if said.signal_id:
-        return _bounded(said)
-    return _bounded(msgspec.structs.replace(said, signal_id=signal_id(said.name, params)))
+    if signal.signal_id:
+        return _bounded(signal)
+    return _bounded(msgspec.structs.replace(signal, signal_id=signal_id(signal.name, params)))

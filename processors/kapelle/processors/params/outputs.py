@@ -70,6 +70,27 @@ def taken_over(params: Mapping[str, Evaluated]) -> dict[str, Definition]:
     }
 
 
+def frozen(value: ParamValue) -> Definition:
+    """A definition that has this value, and keeps it when it is evaluated."""
+    return _literal(Definition(type=type_of(value)), value, escape=True)
+
+
+def as_declared(given: Definitions, declared: Definitions) -> dict[str, Definition]:
+    """What a parent gives, with the types that its child declares: values alone do not tell a STRING_MAP from a MAP."""
+    return {name: _as_declared(one, declared.get(name)) for name, one in given.items()}
+
+
+def _as_declared(given: Definition, declared: Definition | None) -> Definition:
+    if declared is None or given.type is not ParamType.MAP or not isinstance(given.value, dict):
+        return given
+    if declared.type is ParamType.MAP and isinstance(declared.value, dict):
+        return msgspec.structs.replace(given, value=as_declared(given.value, declared.value))
+    if declared.type is ParamType.STRING_MAP and all(one.type is ParamType.STRING for one in given.value.values()):
+        texts = {key.replace("$", "$$"): one.value for key, one in given.value.items()}
+        return msgspec.structs.replace(given, type=ParamType.STRING_MAP, value=texts)
+    return given
+
+
 def _literal(definition: Definition, value: ParamValue, *, escape: bool) -> Definition:
     if definition.type is ParamType.MAP:
         inner = definition.value if isinstance(definition.value, dict) else {}

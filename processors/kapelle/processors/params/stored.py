@@ -45,6 +45,11 @@ def _exact(value: ParamValue) -> ParamValue:
     return value
 
 
+def plain_json(values: Mapping[str, ParamValue]) -> str:
+    """Values that have no definition, as compact JSON."""
+    return json_text({name: _exact(value) for name, value in values.items()}) if values else "{}"
+
+
 def values_of(text: str) -> Mapping[str, Value]:
     """The values by name, their types taken from the JSON: for references from elsewhere."""
     if text == "{}":

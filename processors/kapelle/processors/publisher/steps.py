@@ -1,19 +1,22 @@
-"""`publisher.steps`: the statuses of steps. What an attempt passes at once is one record, with all that it passed."""
+"""`publisher.steps`: the statuses of steps. What an attempt passes at once is one record, with all that it passed.
+
+It also reads that iterations and rounds start and end, and tells `publisher.instances`, which publishes it.
+"""
 
 from collections.abc import Iterable
-from typing import Final
+
+import msgspec
 
 from kapelle.processors.effects import Effect, Emit, Send, SetAside
 from kapelle.processors.messages import Message
-from kapelle.processors.processor import Processor
-from kapelle.processors.publisher.sources import Number, Numbered, next_number, source_of
-from kapelle.processors.publisher.streams import STEP_CHANGES, STEP_STATE, step_key
-from kapelle.processors.wiring import RUN_EVENTS, ids_of
+from kapelle.processors.publisher.processor import steps
+from kapelle.processors.publisher.sources import initiator_type, next_number, source_of
+from kapelle.processors.publisher.streams import INLINE_CHANGES, STEP_STATE, step_key
+from kapelle.processors.publisher.tables import Numbered
+from kapelle.processors.runs.composites.identity import is_inline
+from kapelle.processors.wiring import ids_of
 from kapelle.schemas import contracts as c
-
-steps: Final = Processor(
-    "publisher.steps", tables=Numbered, inputs=[RUN_EVENTS], events=STEP_CHANGES, outputs=[STEP_STATE]
-)
+from kapelle.schemas.contracts import InstanceStatus
 
 
 @steps.decides(c.StepChanged)
@@ -22,26 +25,69 @@ def publish_step(message: Message[c.StepChanged], state: Numbered, _: int) -> It
     if not statuses:
         return (SetAside("Expected a StepChanged with a status, but it has none"),)
     workflow_id, instance_id = ids_of(message.key)
-    # By position, in the order of the type: so many names take three times as long.
+    topic, partition, offset = source_of(message)
+    # The first three by position: Python builds a dictionary for a call with 16 names, which takes twice as long.
     change = c.StepStatusChange(
         workflow_id,
         instance_id,
         event.run_id,
-        event.step_id,
-        event.attempt,
-        event.iteration,
-        next_number(state, message.key),
-        statuses[-1],
-        statuses[:-1],
-        event.reason,
-        event.at_ms,
-        *source_of(message),
-        event.loop,
-        event.worker,
+        step_id=event.step_id,
+        attempt=event.attempt,
+        iteration=event.iteration,
+        sequence=next_number(state, message.key),
+        status=statuses[-1],
+        passed=statuses[:-1],
+        reason=event.reason,
+        at_ms=event.at_ms,
+        source_topic=topic,
+        source_partition=partition,
+        source_offset=offset,
+        loop=event.loop,
+        worker=event.worker,
     )
     return Emit(change), Send(STEP_STATE, step_key(message.key, event.step_id), change)
 
 
-@steps.applies(c.StepStatusChange)
-def step_published(message: Message[c.StepStatusChange], state: Numbered) -> None:
-    state.numbers.put((message.key,), Number(message.value.sequence))
+@steps.decides(c.RunStarted)
+def tell_of_start(message: Message[c.RunStarted], _: Numbered, __: int) -> Iterable[Effect]:
+    """A run of an iteration or a round has started. The others are published from the events of their workflow."""
+    event, parent = message.value, message.value.parent
+    if parent is None or not is_inline(event.workflow_id):
+        return ()
+    topic, partition, offset = source_of(message)
+    told = c.PublishInstance(
+        event.instance_id,
+        event.run_id,
+        InstanceStatus.IN_PROGRESS,
+        version=event.version,
+        initiator=initiator_type(event.initiator),
+        author=event.author,
+        request_id=event.request_id,
+        correlation_id=event.correlation_id,
+        parent=msgspec.structs.replace(parent, asks={}, carries=()),
+        at_ms=event.at_ms,
+        source_topic=topic,
+        source_partition=partition,
+        source_offset=offset,
+    )
+    return (Send(INLINE_CHANGES, event.workflow_id, told),)
+
+
+@steps.decides(c.RunEnded)
+def tell_of_end(message: Message[c.RunEnded], _: Numbered, __: int) -> Iterable[Effect]:
+    """A run of an iteration or a round has ended."""
+    event = message.value
+    if not is_inline(event.workflow_id):
+        return ()
+    topic, partition, offset = source_of(message)
+    told = c.PublishInstance(
+        event.instance_id,
+        event.run_id,
+        event.status,
+        reason=event.reason,
+        at_ms=event.at_ms,
+        source_topic=topic,
+        source_partition=partition,
+        source_offset=offset,
+    )
+    return (Send(INLINE_CHANGES, event.workflow_id, told),)

@@ -6,6 +6,7 @@ workflow, instance or step, by its own key, in a compacted topic. One type of re
 
 from typing import Final
 
+from kapelle.processors.keys import KeyForm
 from kapelle.processors.streams import Keep, Stream
 from kapelle.schemas import contracts as c
 
@@ -16,6 +17,10 @@ INSTANCE_STATE: Final = Stream("public.instances.state", (c.InstanceStatusChange
 STEP_CHANGES: Final = Stream("public.steps.changes", (c.StepStatusChange,), Keep.FOR_EVER, public=True)
 STEP_STATE: Final = Stream("public.steps.state", (c.StepStatusChange,), Keep.LATEST, public=True)
 SIGNAL_VERDICTS: Final = Stream("public.signals.verdicts", (c.SignalVerdict,), Keep.FOR_EVER, public=True)
+
+# What happens to iterations and rounds stands in the histories of their instances, on all partitions. It comes together
+# by this stream, so that a workflow has one publisher and its instances one order.
+INLINE_CHANGES: Final = Stream("publisher.internal", (c.PublishInstance,), key=KeyForm.WORKFLOW)
 
 # By the records of each topic: what a key of it is.
 KEYS: Final = {

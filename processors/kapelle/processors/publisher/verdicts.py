@@ -8,23 +8,18 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from kapelle.processors.effects import Effect, Emit, SetAside
 from kapelle.processors.messages import Message
-from kapelle.processors.processor import Processor
-from kapelle.processors.publisher.sources import Number, Numbered, next_number, source_of
-from kapelle.processors.publisher.streams import SIGNAL_VERDICTS
+from kapelle.processors.publisher.processor import verdicts
+from kapelle.processors.publisher.sources import next_number, source_of
+from kapelle.processors.publisher.tables import Numbered
 from kapelle.processors.signals.bounds import params_in
-from kapelle.processors.wiring import SIGNAL_EVENTS, TRIGGER_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Verdict
-
-verdicts: Final = Processor(
-    "publisher.signals", tables=Numbered, inputs=[SIGNAL_EVENTS, TRIGGER_EVENTS], events=SIGNAL_VERDICTS
-)
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -104,11 +99,6 @@ def publish_skipped(message: Message[c.FiringSkipped], state: Numbered, _: int) 
     event = message.value
     more = {**_trigger(message.key), "join_value": event.join_value, "reason": event.reason}
     return _published(message, state, _joined(event.signals), verdict=Verdict.SKIPPED, more=more)
-
-
-@verdicts.applies(c.SignalVerdict)
-def verdict_published(message: Message[c.SignalVerdict], state: Numbered) -> None:
-    state.numbers.put((message.key,), Number(message.value.sequence))
 
 
 def _trigger(key: str) -> dict[str, str]:

@@ -20,8 +20,8 @@ def answer_of(report: c.ReportTask) -> str | None:
     """What tells an answer from others: kind, outputs and signals, however they are written. None for a heartbeat."""
     if report.report in GOING_ON:
         return None
-    said = f"{report.report.value}\n{_canonical(report.outputs)}\n{_canonical(report.signals)}"
-    return sha256(said.encode(errors="surrogatepass")).hexdigest()[:DIGEST_CHARS]
+    text = f"{report.report.value}\n{_canonical(report.outputs)}\n{_canonical(report.signals)}"
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:DIGEST_CHARS]
 
 
 def _canonical(text: str | None) -> str:

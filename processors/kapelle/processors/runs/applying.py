@@ -3,6 +3,8 @@
 import msgspec
 
 from kapelle.processors.messages import Message
+from kapelle.processors.runs.composites import applying as composites  # noqa: F401  registers what it applies
+from kapelle.processors.runs.processor import runs
 from kapelle.processors.runs.states import ACTIVE, COMPLETE, FAILED, TERMINAL
 from kapelle.processors.runs.tables import (
     AnswerRow,
@@ -16,30 +18,11 @@ from kapelle.processors.runs.tables import (
     StepRow,
     WaitRow,
 )
+from kapelle.processors.runs.timers import CONTINUE, RUN_TIMEOUT, due_of, lease_of, timeout_of
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, StepStatus
 
-RUN_TIMEOUT = "run-timeout"
-CONTINUE = "continue"
-TIMEOUT = "timeout"
-DUE = "due"
-LEASE = "lease"
 NOTHING = ProgressRow()
-
-
-def timeout_of(step_id: str) -> str:
-    """The name of the timer that ends an attempt."""
-    return f"{TIMEOUT}/{step_id}"
-
-
-def due_of(step_id: str) -> str:
-    """The name of the timer with which a step goes on: a retry, or the end of a sleep."""
-    return f"{DUE}/{step_id}"
-
-
-def lease_of(step_id: str) -> str:
-    """The name of the timer that takes a task from a silent worker."""
-    return f"{LEASE}/{step_id}"
 
 
 def continue_of(step_id: str, row: StepRow) -> str:
@@ -47,10 +30,14 @@ def continue_of(step_id: str, row: StepRow) -> str:
     return f"{CONTINUE}/{row.run_id}.{row.sequence}/{step_id}"
 
 
+@runs.applies(c.RunStarted)
 def run_started(message: Message[c.RunStarted], state: Runs) -> None:
     key, event = message.key, message.value
     if event.definition is not None:
         state.definitions.put((event.digest,), DefinitionRow(event.definition))
+    for layer in event.layers:
+        if layer.text is not None:
+            state.shared.put((layer.digest,), ParamsRow(layer.text))
     before = state.runs.get((key,))
     state.runs.put((key,), _run_row(event, before.status if before else None))
     state.progress.put((key,), NOTHING)
@@ -87,6 +74,9 @@ def _run_row(event: c.RunStarted, baseline: InstanceStatus | None) -> RunRow:
         timeout_at_ms=event.timeout_at_ms,
         baseline=baseline,
         author=event.author,
+        parent=event.parent,
+        layers=tuple(layer.digest for layer in event.layers),
+        resumes=event.resumes,
     )
 
 
@@ -96,6 +86,7 @@ def _forget(state: Runs, key: str, step_id: str) -> None:
     state.joins.delete((key, step_id))
 
 
+@runs.applies(c.StepChanged)
 def step_changed(message: Message[c.StepChanged], state: Runs) -> None:
     key, event = message.key, message.value
     at = (key, event.step_id)
@@ -221,6 +212,7 @@ def _one_less(state: Runs, key: str, header: str) -> None:
         state.loops.put((key, header), msgspec.structs.replace(loop, pending=loop.pending - 1))
 
 
+@runs.applies(c.LoopEntered)
 def loop_entered(message: Message[c.LoopEntered], state: Runs) -> None:
     key, event = message.key, message.value
     join = state.joins.get((key, event.header))
@@ -234,6 +226,7 @@ def loop_entered(message: Message[c.LoopEntered], state: Runs) -> None:
         state.loops.put((key, header), LoopRow(iteration, event.pending[header]))
 
 
+@runs.applies(c.LoopEnded)
 def loop_ended(message: Message[c.LoopEnded], state: Runs) -> None:
     key, event = message.key, message.value
     for step_id, count in event.arrived.items():
@@ -242,6 +235,7 @@ def loop_ended(message: Message[c.LoopEnded], state: Runs) -> None:
         _one_less(state, key, event.loop)
 
 
+@runs.applies(c.DependenciesSet)
 def dependencies_set(message: Message[c.DependenciesSet], state: Runs) -> None:
     event = message.value
     for index, (name, match) in enumerate(zip(event.names, event.matches, strict=True)):
@@ -251,6 +245,7 @@ def dependencies_set(message: Message[c.DependenciesSet], state: Runs) -> None:
             state.waits.put(at, WaitRow(name, match))
 
 
+@runs.applies(c.DependencyMatched)
 def dependency_matched(message: Message[c.DependencyMatched], state: Runs) -> None:
     event = message.value
     at = (message.key, event.step_id, event.index)
@@ -259,6 +254,7 @@ def dependency_matched(message: Message[c.DependencyMatched], state: Runs) -> No
     state.waits.put(at, WaitRow(event.name, match, event.sequence, event.signal_id, event.params))
 
 
+@runs.applies(c.LeaseRenewed)
 def lease_renewed(message: Message[c.LeaseRenewed], state: Runs) -> None:
     event = message.value
     at = (message.key, event.step_id)
@@ -268,6 +264,16 @@ def lease_renewed(message: Message[c.LeaseRenewed], state: Runs) -> None:
         state.timers.set(message.key, lease_of(event.step_id), event.lease_at_ms)
 
 
+@runs.applies(c.RunEnding)
+def run_ending(message: Message[c.RunEnding], state: Runs) -> None:
+    event = message.value
+    row = state.runs.get((message.key,))
+    if row is not None:
+        state.runs.put((message.key,), msgspec.structs.replace(row, ends_as=event.status, ends_because=event.reason))
+        state.timers.cancel(message.key, RUN_TIMEOUT)
+
+
+@runs.applies(c.RunEnded)
 def run_ended(message: Message[c.RunEnded], state: Runs) -> None:
     event = message.value
     row = state.runs.get((message.key,))
@@ -277,6 +283,7 @@ def run_ended(message: Message[c.RunEnded], state: Runs) -> None:
         state.timers.cancel(message.key, RUN_TIMEOUT)
 
 
+@runs.applies(c.ActionTaken)
 def action_taken(message: Message[c.ActionTaken], state: Runs) -> None:
     event = message.value
     row = state.runs.get((message.key,))
@@ -286,10 +293,27 @@ def action_taken(message: Message[c.ActionTaken], state: Runs) -> None:
         state.answers.put((message.key, event.request_id), AnswerRow(event.run_id))
 
 
+@runs.applies(c.RestartRequested)
 def restart_requested(message: Message[c.RestartRequested], state: Runs) -> None:
     asked = AnswerRow(message.value.run_id, is_restart=True, is_pending=True)
     state.answers.put((message.key, message.value.request_id), asked)
 
 
-def told_only(message: Message[object], state: Runs) -> None:
-    """An event that is told to whoever reads the history, and changes nothing here."""
+@runs.applies(c.StepLogged)
+def step_logged(_: Message[c.StepLogged], __: Runs) -> None:
+    """Nothing has changed."""
+
+
+@runs.applies(c.ReportRefused)
+def report_refused(_: Message[c.ReportRefused], __: Runs) -> None:
+    """Nothing has changed."""
+
+
+@runs.applies(c.CommandSettled)
+def command_settled(_: Message[c.CommandSettled], __: Runs) -> None:
+    """Nothing has changed."""
+
+
+@runs.applies(c.CommandRefused)
+def command_refused(_: Message[c.CommandRefused], __: Runs) -> None:
+    """Nothing has changed."""

@@ -4,6 +4,9 @@
 |---|---|---|---|---|
 | NoOp | is done | | | |
 | Sleep | sets a timer | | | `due`: is done |
+| foreach | starts iterations | | stops them, and waits | |
+| while | starts a round | | stops it, and waits | |
+| subworkflow | starts an instance | | stops it, and waits | |
 | any other | gives a task to a worker | the worker reports | the worker is told | `lease`: another worker gets it |
 
 What all kinds have in common is not here: gates before the work begins, retries (the timer `due` of an attempt that has
@@ -14,14 +17,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from kapelle.processors.runs import dispatch, tasks
-from kapelle.processors.runs.applying import DUE, LEASE
 from kapelle.processors.runs.attempts import attempt_of
+from kapelle.processors.runs.composites import ending, foreach, rounds, subworkflow
 from kapelle.processors.runs.context import Params
 from kapelle.processors.runs.dispatch import wait_ms
 from kapelle.processors.runs.flow import DONE, TASK, Behaviour, Flow
 from kapelle.processors.runs.gates import Launch
 from kapelle.processors.runs.plan import StepPlan
 from kapelle.processors.runs.tables import StepRow
+from kapelle.processors.runs.timers import DUE, LEASE
 from kapelle.schemas.contracts import StepStatus
 
 SLEEP_PARAM: Final = "sleep_seconds"
@@ -61,6 +65,9 @@ def _sleep_ms(params: Params) -> int:
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "NOOP": Behaviour(begin=do_nothing),
     "SLEEP": Behaviour(begin=fall_asleep, timer_due={DUE: wake_up}),
+    "FOREACH": Behaviour(begin=foreach.begin, take_back=ending.take_back),
+    "WHILE": Behaviour(begin=rounds.begin, take_back=ending.take_back),
+    "SUBWORKFLOW": Behaviour(begin=subworkflow.begin, take_back=ending.take_back),
     TASK: Behaviour(
         begin=tasks.begin,
         resume=tasks.resume,

@@ -1,25 +1,26 @@
-"""What started a run, for tracing: a signal, a trace from outside, or neither.
+"""What started a run, for tracing: a signal, a trace from outside, a step of another run, or none of them.
 
 A signal that a step announces says so in its source: where it is accepted nobody knows the run, and without it a trace
-could not be followed from one workflow to the next.
+could not be followed from one workflow to the next. A child says so in its initiator: however late it starts, it is in
+the trace of the instance at the top of its tree.
 """
 
-import msgspec
+from kapelle.processors.initiators import Cause, initiator_of
 
-from kapelle.processors.initiators import initiator_of
-
-
-class Cause(msgspec.Struct, omit_defaults=True, frozen=True):
-    """What is told of it beside an announced signal. A run that somebody started without a trace tells nothing."""
-
-    signal: str = ""
-    number: int = 0
-    traceparent: str = ""
+__all__ = ["Cause", "cause_of", "cause_of_children"]
 
 
 def cause_of(initiator: str) -> Cause:
-    """The trace that a run came with, or the signal whose trace it is in."""
+    """The trace that a run came with, or the signal or instance whose trace it is in."""
     found = initiator_of(initiator)
+    if found.root_cause is not None:
+        return found.root_cause
     if found.traceparent:
         return Cause(traceparent=found.traceparent)
     return Cause() if found.signal is None else Cause(*found.signal)
+
+
+def cause_of_children(key: str, initiator: str) -> Cause:
+    """What is handed to the children of an instance. A trace that has no other name has that of the instance."""
+    found = cause_of(initiator)
+    return Cause(instance=key) if found == Cause() else found

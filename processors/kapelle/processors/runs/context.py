@@ -1,6 +1,6 @@
 """What every part of a decision about a run needs: the tables as a draft, the plan, the time, rows and changes.
 
-    context ─▶ loops, dependencies, signalling, dispatch ─▶ gates ─▶ flow ─▶ behaviours ─▶ deciding, people, givenup
+    context ─▶ loops, dependencies, signalling, dispatch ─▶ gates ─▶ flow ─▶ behaviours ─▶ people, givenup ─▶ deciding
 
 Each module imports only from those before it. A helper is handed a `RunContext`: it can read rows, change a step and
 send messages, but it cannot make the run go on. Only the flow does that, so there is one place that says what follows
@@ -26,7 +26,7 @@ from kapelle.processors.runs.plan import Plan, StepPlan, plan_of
 from kapelle.processors.runs.states import NEXT
 from kapelle.processors.runs.tables import JoinRow, RunRow, Runs, StepRow
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import StepStatus
+from kapelle.schemas.contracts import Action, StepStatus
 
 CHANGES_MAX: Final = 250
 CONTINUED_MAX: Final = 100  # of a decision that goes round a loop, or goes on with what was left over
@@ -35,6 +35,15 @@ NO_JOIN: Final = JoinRow(0, satisfied=False)
 
 Params = Mapping[str, Evaluated]
 Statuses = tuple[StepStatus, ...]
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How an attempt is to end, and why."""
+
+    action: Action
+    status: StepStatus
+    reason: str
+    is_alone: bool = True  # only the step ends; else the run ends with it
 
 
 class RunContext:
@@ -150,12 +159,12 @@ class RunContext:
         """Decide that somebody has acted on the run, or on one of its steps."""
         self.draft.emit(
             c.ActionTaken(
-                request.request_id,
-                request.author,
-                self.run.run_id,
-                request.action,
-                request.reason[:REASON_CHARS_MAX],
-                self.now_ms,
+                request_id=request.request_id,
+                author=request.author,
+                run_id=self.run.run_id,
+                action=request.action,
+                reason=request.reason[:REASON_CHARS_MAX],
+                at_ms=self.now_ms,
                 step_id=step_id,
             )
         )

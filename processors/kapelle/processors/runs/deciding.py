@@ -1,73 +1,94 @@
-"""What is decided on messages of other processors and of workers, and on time. What people ask for is in `people`."""
+"""The decisions of `runs`. Here: what is decided on messages of other processors and of workers, and on time.
 
-from collections.abc import Iterable
-from typing import Final
+| module | decides on |
+|---|---|
+| here | `StartRun`, `EndQueuedRun`, `TerminateRun`, `ReportTask`, `MatchDependency`, and timers that are due |
+| `people` | the requests `ActOnStep`, `RestartRun` and, for iterations and rounds, `TerminateInstance` |
+| `children` | `RecordChildStart` and `RecordChildEnd`, with which children answer |
+| `climbing` | `RestartBelow`, `RestartChild` and `EndChild`, with which a restart or a stop finds its way in a tree |
+| `givenup` | what follows when one of these decisions is given up |
+| `flow`, `behaviours` | what a run does by itself, and what each kind of step does |
+
+They are made on a draft and may be refused: the second shape of `kapelle.processors.decisions`.
+"""
 
 import msgspec
 
-from kapelle.processors.draft import Draft
-from kapelle.processors.effects import Effect
 from kapelle.processors.instances import INSTANCE_TERMINAL
-from kapelle.processors.messages import Message, TimerDue
+from kapelle.processors.messages import TimerDue
 from kapelle.processors.params import BadNumber, duration_ms
-from kapelle.processors.params.durations import DURATION_MS_DEFAULT
+from kapelle.processors.params.durations import DURATION_MS_DEFAULT, DURATION_MS_MAX
 from kapelle.processors.params.stored import values_of
-from kapelle.processors.runs import dependencies, restarts, tasks
-from kapelle.processors.runs.applying import CONTINUE, DUE, RUN_TIMEOUT, TIMEOUT
+from kapelle.processors.runs import (  # three of them only register what they decide
+    children,
+    climbing,  # noqa: F401
+    dependencies,
+    givenup,  # noqa: F401
+    people,  # noqa: F401
+    restarts,
+    tasks,
+)
 from kapelle.processors.runs.attempts import attempt_of
 from kapelle.processors.runs.behaviours import BEHAVIOURS
+from kapelle.processors.runs.composites.applying import CHILDREN, step_of
+from kapelle.processors.runs.composites.identity import is_inline
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.plan import Plan, digest_of, plan_of
-from kapelle.processors.runs.processor import runs
-from kapelle.processors.runs.restarts import Again, Restart
+from kapelle.processors.runs.processor import RunDraft, on_draft, runs
+from kapelle.processors.runs.restarts import Beginning, Restart
 from kapelle.processors.runs.starts import run_started
 from kapelle.processors.runs.states import ENDS_AS, RETRYABLE
 from kapelle.processors.runs.tables import RunRow, Runs, StepRow
+from kapelle.processors.runs.timers import CONTINUE, DUE, RUN_TIMEOUT, TIMEOUT
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, RestartPolicy, StepStatus
 
-Effects = Iterable[Effect]
-NOTHING_DECIDED: Final[Effects] = ()
+runs.in_background(CONTINUE)
+runs.in_background(CHILDREN, turns_named=True)
 
 
 # Runs ---------------------------------------------------------------------------------------------------------------
 
 
-@runs.decides(c.StartRun)
-def start_run(message: Message[c.StartRun], state: Runs, now_ms: int) -> Effects:
+@on_draft.decides(c.StartRun)
+def start_run(start: c.StartRun, draft: RunDraft, now_ms: int) -> None:
     """Begin a run, and with it every step that waits for nothing."""
-    start = message.value
-    before = state.runs.get((message.key,))
+    before = draft.state.runs.get((draft.key,))
     if before is not None and before.run_id >= start.run_id:
-        return NOTHING_DECIDED  # it has begun already
+        return  # it has begun already
     plan = plan_of(digest_of(start.definition), lambda: start.definition)
     restart = Restart.parse(start.restart) if start.restart is not None else None
-    again = _again(restart, plan, message.key, state)
+    beginning = _beginning(restart, plan, draft.key, draft.state)
     begins = msgspec.structs.replace(
-        again,
-        steps=again.steps if before is not None else (),  # a first run has no rows to take away
-        step_run_params=restart.step_run_params if restart else {},
+        beginning,
+        steps=beginning.steps if before is not None else (),  # a first run has no rows to take away
+        step_run_params=restart.step_run_params if restart and not restart.path else {},
     )
-    draft = Draft(runs, message.key, state)
-    draft.emit(run_started(start, state, now_ms, timeout_ms=_timeout_ms(plan, start.params), begins=begins))
-    flow = Flow(draft, message.id, now_ms, BEHAVIOURS)
-    flow.skipped = frozenset(restart.skip_steps) if restart else frozenset()
-    flow.ready.extend(again.ready)
+    draft.emit(run_started(start, draft.state, now_ms, timeout_ms=_timeout_ms(plan, start), begins=begins))
+    flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
+    flow.skipped = frozenset(restart.skip_steps) if restart and not restart.path else frozenset()
+    flow.ready.extend(beginning.ready)
     flow.go_on()
-    return draft.effects
 
 
-def _again(restart: Restart | None, plan: Plan, key: str, state: Runs) -> Again:
-    if restart is None or restart.policy is RestartPolicy.RESTART_FROM_BEGINNING:
+def _beginning(restart: Restart | None, plan: Plan, key: str, state: Runs) -> Beginning:
+    if restart is None or (restart.policy is RestartPolicy.RESTART_FROM_BEGINNING and not restart.path):
         return restarts.from_the_beginning(plan)
     rows = restarts.rows_of(key, state)
     iterations = {header: row.iteration for (_, header), row in state.loops.prefix((key,))}
-    wanted = [restart.step_id] if restart.step_id is not None else restarts.incomplete(plan, rows)
-    return restarts.again_from([one for one in wanted if one in plan.steps], plan, rows, iterations)
+    wanted = restarts.incomplete(plan, rows) if restart.first_step is None else [restart.first_step]
+    wanted = [one for one in wanted if one in plan.steps]
+    if not wanted:  # a parent may restart a child that is complete: a run that runs nothing would have failed
+        return restarts.from_the_beginning(plan)
+    beginning = restarts.beginning_at(wanted, plan, rows, iterations)
+    resumes = restarts.resumed(plan, beginning.steps, rows, restart)
+    return msgspec.structs.replace(beginning, resumes=resumes)
 
 
-def _timeout_ms(plan: Plan, params: str) -> int:
-    values = values_of(params)
+def _timeout_ms(plan: Plan, start: c.StartRun) -> int:
+    if is_inline(start.workflow_id):
+        return DURATION_MS_MAX  # an iteration has no time-out of its own: that of the run around it counts
+    values = values_of(start.params)
     try:
         return duration_ms(plan.workflow.timeout, lambda name: values[name].value)
     except BadNumber:
@@ -87,93 +108,98 @@ def _is_left(row: StepRow, run: RunRow) -> bool:
     return row.run_id == run.run_id and row.status is StepStatus.CREATED
 
 
-@runs.decides(c.EndQueuedRun)
-def end_queued_run(message: Message[c.EndQueuedRun], state: Runs, now_ms: int) -> Effects:
+@on_draft.decides(c.EndQueuedRun)
+def end_queued_run(ended: c.EndQueuedRun, draft: RunDraft, now_ms: int) -> None:
     """A restart never got out of the queue: the instance has another run, and its steps are as they were."""
-    run, ended = state.runs.get((message.key,)), message.value
+    run = draft.state.runs.get((draft.key,))
     if run is None or run.run_id >= ended.run_id:
-        return NOTHING_DECIDED
-    draft = Draft(runs, message.key, state)
+        return
     draft.emit(
-        c.RunEnded(run.workflow_id, run.instance_id, ended.run_id, ended.status, ended.status, ended.reason, now_ms)
+        c.RunEnded(
+            workflow_id=run.workflow_id,
+            instance_id=run.instance_id,
+            run_id=ended.run_id,
+            status=ended.status,
+            run_status=ended.status,
+            reason=ended.reason,
+            at_ms=now_ms,
+        )
     )
-    return draft.effects
 
 
-@runs.decides(c.TerminateRun)
-def terminate_run(message: Message[c.TerminateRun], state: Runs, now_ms: int) -> Effects:
+@on_draft.decides(c.TerminateRun)
+def terminate_run(request: c.TerminateRun, draft: RunDraft, now_ms: int) -> None:
     """Stop or kill all that is active, and with it the run."""
-    run, request = state.runs.get((message.key,)), message.value
+    run = draft.state.runs.get((draft.key,))
     if run is None or run.run_id != request.run_id or run.status in INSTANCE_TERMINAL:
-        return NOTHING_DECIDED  # it has ended by itself meanwhile
-    flow = Flow(Draft(runs, message.key, state), message.id, now_ms, BEHAVIOURS)
+        return  # it has ended by itself meanwhile
+    flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
     flow.note(request, None)
     flow.stop_all(request.action, ENDS_AS[request.action], request.reason)
     flow.go_on()
-    return flow.draft.effects
 
 
 # Workers ------------------------------------------------------------------------------------------------------------
 
 
-@runs.decides(c.ReportTask)
-def report_task(message: Message[c.ReportTask], state: Runs, now_ms: int) -> Effects:
-    """Take a worker's word, or record why not."""
-    report, draft = message.value, Draft(runs, message.key, state)
-    run, row = state.runs.get((message.key,)), state.steps.get((message.key, report.step_id))
+@on_draft.decides(c.ReportTask)
+def report_task(report: c.ReportTask, draft: RunDraft, now_ms: int) -> None:
+    """Act on the report of a worker, or refuse it."""
+    run, row = draft.state.runs.get((draft.key,)), draft.state.steps.get((draft.key, report.step_id))
     refusal = tasks.refusal_of(report, run, row)
     if refusal is not None or row is None:
         draft.emit(tasks.refused(report, refusal or "", now_ms))
-        return draft.effects
-    flow = Flow(draft, message.id, now_ms, BEHAVIOURS)
+        return
+    flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
     step = flow.plan.steps[report.step_id]
     resume = flow.behaviour(step).resume
     if resume is None:
         raise ValueError(f"Expected a kind of step that workers report on, but {step.step.id!r} is a {step.step.type}")
     resume(flow, step, row, report)
     flow.go_on()
-    return draft.effects
 
 
-@runs.decides(c.MatchDependency)
-def match_dependency(message: Message[c.MatchDependency], state: Runs, now_ms: int) -> Effects:
+@on_draft.decides(c.MatchDependency)
+def match_dependency(matched: c.MatchDependency, draft: RunDraft, now_ms: int) -> None:
     """A signal is there that a step may wait for."""
-    run = state.runs.get((message.key,))
-    if run is None or run.run_id != message.value.run_id or run.status in INSTANCE_TERMINAL:
-        return NOTHING_DECIDED
-    flow = Flow(Draft(runs, message.key, state), message.id, now_ms, BEHAVIOURS)
-    if dependencies.match(flow, message.value):
-        flow.pass_on(message.value.step_id)
+    run = draft.state.runs.get((draft.key,))
+    if run is None or run.run_id != matched.run_id or run.status in INSTANCE_TERMINAL:
+        return
+    flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
+    if dependencies.match(flow, matched):
+        flow.pass_on(matched.step_id)
     flow.go_on()
-    return flow.draft.effects
 
 
 # Time ---------------------------------------------------------------------------------------------------------------
 
 
-@runs.timer_due
-def timer_due(message: Message[TimerDue], state: Runs, now_ms: int) -> Effects:
+@on_draft.decides(TimerDue)
+def timer_due(timer: TimerDue, draft: RunDraft, now_ms: int) -> None:
     """A run or an attempt takes too long, a worker is silent, or a step goes on by itself."""
-    flow = Flow(Draft(runs, message.key, state), message.id, now_ms, BEHAVIOURS)
-    kind, _, step_id = message.value.name.partition("/")
+    flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
+    kind, _, step_id = timer.name.partition("/")
+    if kind == CHILDREN:
+        children.timer_due(flow, step_of(timer.name))
+        flow.go_on()
+        return
     if kind == RUN_TIMEOUT:
         _run_timed_out(flow)
-        return flow.draft.effects
+        return
     if kind == CONTINUE:
         _take_up(flow, step_id.partition("/")[2])
-        return flow.draft.effects
-    row = state.steps.get((message.key, step_id))
+        return
+    row = draft.state.steps.get((draft.key, step_id))
     if row is None:
-        raise ValueError(f"Expected step {step_id!r} of {message.key!r} to have a timer, but there is no such step")
+        raise ValueError(f"Expected step {step_id!r} of {draft.key!r} to have a timer, but there is no such step")
     _step_timer(flow, kind, step_id, row)
     flow.go_on()
-    return flow.draft.effects
 
 
 def _run_timed_out(flow: Flow) -> None:
     reason = "The run took longer than its time-out"
     flow.stop_all(Action.TIME_OUT, StepStatus.TIMED_OUT, reason)
-    flow.end(InstanceStatus.TIMED_OUT, reason)
+    flow.end_as(InstanceStatus.TIMED_OUT, reason)
 
 
 def _step_timer(flow: Flow, name: str, step_id: str, row: StepRow) -> None:

@@ -37,7 +37,15 @@ def are_there(context: RunContext, step: StepPlan, attempt: Attempt) -> bool:
     names, matches = tuple(name for name, _ in wanted), tuple(match for _, match in wanted)
     dependencies = step.step.signal_dependencies
     context.draft.emit(
-        c.DependenciesSet(run.run_id, step_id, attempt.attempt, attempt.iteration, names, matches, context.now_ms)
+        c.DependenciesSet(
+            run_id=run.run_id,
+            step_id=step_id,
+            attempt=attempt.attempt,
+            iteration=attempt.iteration,
+            names=names,
+            matches=matches,
+            at_ms=context.now_ms,
+        )
     )
     for index in missing:
         asked = c.AwaitSignal(
@@ -130,5 +138,7 @@ def forget(context: RunContext, step_id: str) -> None:
     run = context.run
     for (_, _, index), wait in context.state.waits.prefix((context.key, step_id)):
         if wait.sequence is None:
-            asked = c.ForgetAwait(run.workflow_id, run.instance_id, step_id, index)
+            asked = c.ForgetAwait(
+                workflow_id=run.workflow_id, instance_id=run.instance_id, step_id=step_id, index=index
+            )
             context.draft.send(SIGNAL_INTERNAL, wait.name, asked)

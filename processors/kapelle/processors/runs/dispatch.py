@@ -8,13 +8,12 @@ import msgspec
 from kapelle.processors.keys import task_key
 from kapelle.processors.params.durations import DURATION_MS_MAX
 from kapelle.processors.runs.attempts import Attempt
-from kapelle.processors.runs.context import REASON_CHARS_MAX, Params, RunContext
+from kapelle.processors.runs.context import REASON_CHARS_MAX, Ending, Params, RunContext
 from kapelle.processors.runs.plan import StepPlan
 from kapelle.processors.runs.states import GIVEN_OUT
 from kapelle.processors.runs.tables import StepRow
 from kapelle.processors.wiring import CANCELLATIONS, TASKS
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action
 
 LEASE_MS: Final = 30_000
 LEASE_PARAM: Final = "lease_seconds"
@@ -62,7 +61,7 @@ def give_out(context: RunContext, step: StepPlan, attempt: Attempt, terms: Terms
     context.draft.send(TASKS, task_key(context.key, attempt.step_id), task)
 
 
-def take_back(context: RunContext, step_id: str, row: StepRow, action: Action, reason: str) -> None:
+def take_back(context: RunContext, step_id: str, row: StepRow, ending: Ending) -> bool:
     """Tell the worker, if one may have the task, that it is no longer wanted.
 
     The attempt ends whether the worker hears of it or not: what a worker says later of an attempt that is over is
@@ -76,11 +75,12 @@ def take_back(context: RunContext, step_id: str, row: StepRow, action: Action, r
             instance_id=run.instance_id,
             step_id=step_id,
             attempt=row.attempt,
-            action=action,
-            reason=reason[:REASON_CHARS_MAX],
+            action=ending.action,
+            reason=ending.reason[:REASON_CHARS_MAX],
             at_ms=context.now_ms,
         )
         context.draft.send(CANCELLATIONS, task_key(context.key, step_id), cancelled)
+    return True
 
 
 def lease_ms(params: Params) -> int:

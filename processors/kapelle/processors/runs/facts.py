@@ -5,10 +5,12 @@ from typing import Final
 
 import msgspec
 
+from kapelle.processors.lazy import lazy
 from kapelle.processors.params.host import InstanceFacts, ParamsHost
 from kapelle.processors.params.stored import Value, values_of
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.plan import Plan, StepPlan
+from kapelle.processors.runs.returned import Returned
 from kapelle.processors.runs.tables import BYPASSED, RunRow, Runs
 from kapelle.processors.sel import ExtensionFailed
 from kapelle.processors.sel import Value as SelValue
@@ -22,7 +24,7 @@ class FinishedSteps(Mapping[str, Mapping[str, Value]]):
     def __init__(self, key: str, state: Runs, plan: Plan) -> None:
         self._key = key
         self._state = state
-        self._plan = plan
+        self.plan = plan
         self._read: dict[str, tuple[str, Mapping[str, Value]]] = {}
 
     def __getitem__(self, step_id: str) -> Mapping[str, Value]:
@@ -36,10 +38,10 @@ class FinishedSteps(Mapping[str, Mapping[str, Value]]):
         return values
 
     def __contains__(self, step_id: object) -> bool:
-        return step_id in self._plan.steps and self._state.outputs.get((self._key, str(step_id))) is not None
+        return step_id in self.plan.steps and self._state.outputs.get((self._key, str(step_id))) is not None
 
     def __iter__(self) -> Iterator[str]:
-        return (step_id for step_id in self._plan.steps if step_id in self)
+        return (step_id for step_id in self.plan.steps if step_id in self)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -80,10 +82,18 @@ class StepFacts(ParamsHost):
                 return known_of(self._own(), field, "a field of the step")
             case "getFromStep", (str(step_id), str(param)):
                 return self._of_step(step_id, param)
+            case "getFromForeach", (str(loop), str(step_id), str(param)):
+                return self._returned.from_foreach(loop, step_id, param)
+            case "getFromSubworkflow", (str(call), str(step_id), str(param)):
+                return self._returned.from_subworkflow(call, step_id, param)
             case "getFromSignalDependency", (str() | int() as index, str(param)):
                 return self._of_dependency(_index_of(index), param)
             case _:
                 return super().call(function, args)
+
+    @lazy
+    def _returned(self) -> Returned:
+        return Returned(self._instance.key, self._state, self._steps.plan)
 
     def _own(self) -> dict[str, SelValue]:
         return {
@@ -98,7 +108,9 @@ class StepFacts(ParamsHost):
     def _of_dependency(self, index: int, param: str) -> SelValue:
         row = self._state.waits.get((self._instance.key, self._attempt.step_id, index))
         if row is None or row.sequence is None:
-            raise ExtensionFailed(f"Expected the step to have the signal of its dependency {index}, but it has not")
+            raise ExtensionFailed(
+                f"Expected the step to have the signal of its dependency {index}, but it does not have it"
+            )
         if row.sequence == BYPASSED:
             raise ExtensionFailed(f"Expected the signal {row.name!r}, but the step goes on without it")
         if index not in self._dependencies:

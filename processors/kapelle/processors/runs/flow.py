@@ -28,14 +28,16 @@ from kapelle.processors.params.stored import values_json
 from kapelle.processors.runs import dependencies, loops, signalling
 from kapelle.processors.runs.applying import NOTHING
 from kapelle.processors.runs.attempts import Attempt, attempt_of
-from kapelle.processors.runs.context import NO_JOIN, Params, RunContext, Statuses
+from kapelle.processors.runs.composites.ends import tell_of_end
+from kapelle.processors.runs.context import NO_JOIN, Ending, Params, RunContext, Statuses
 from kapelle.processors.runs.gates import GATES, GATES_AFTER, Gate, Launch
 from kapelle.processors.runs.plan import Edge, StepPlan
+from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.retries import ENDS_AS, WAITS_AS, Kind, retry_of
 from kapelle.processors.runs.states import ACTIVE, UP_TO_START
 from kapelle.processors.runs.status import instance_status, run_status
 from kapelle.processors.runs.tables import Runs, StepRow
-from kapelle.processors.wiring import SIGNAL_INTERNAL, WORKFLOW_INTERNAL
+from kapelle.processors.wiring import SIGNAL_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, StepStatus
 
@@ -51,7 +53,8 @@ class Behaviour(msgspec.Struct, frozen=True):
 
     begin: Callable[[Flow, Launch], None]  # all gates are passed: do the work, or have it done
     resume: Callable[[Flow, StepPlan, StepRow, c.ReportTask], None] | None = None  # the worker reports
-    take_back: Callable[[RunContext, str, StepRow, Action, str], None] | None = None  # the work is no longer wanted
+    # The work is no longer wanted. Says whether the attempt can end at once, or must wait for its children.
+    take_back: Callable[[RunContext, str, StepRow, Ending], bool] | None = None
     timer_due: Mapping[str, Callable[[Flow, StepPlan, StepRow], None]] = {}  # by the name of the timer
 
 
@@ -62,6 +65,7 @@ class Flow(RunContext):
         super().__init__(draft, cause, now_ms)
         self.behaviours = behaviours
         self.skipped: frozenset[str] = frozenset()
+        self.descends: Restart | None = None  # a restart further down that a step of this run hands on
 
     def behaviour(self, step: StepPlan) -> Behaviour:
         """What this kind of step does."""
@@ -76,8 +80,20 @@ class Flow(RunContext):
                 self._leave_the_rest()
                 return
             self._create(self.ready.popleft())
-        if (self.state.progress.get((self.key,)) or NOTHING).active == 0:
-            self.end()
+        if not self.is_active:
+            self.end(self.run.ends_as, self.run.ends_because)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a step of the run is active."""
+        return (self.state.progress.get((self.key,)) or NOTHING).active > 0
+
+    def end_as(self, status: InstanceStatus, reason: str) -> None:
+        """End the run like this, now or when the children of its steps have ended."""
+        if self.is_active:
+            self.draft.emit(c.RunEnding(run_id=self.run.run_id, status=status, reason=reason, at_ms=self.now_ms))
+        else:
+            self.end(status, reason)
 
     def end(self, status: InstanceStatus | None = None, reason: str = "") -> None:
         """The run is over. It ends once: `workflows` gives its place in the strategy to the next one."""
@@ -88,10 +104,17 @@ class Flow(RunContext):
         of_instance = instance_status(of_run, self.run, self.state, lambda: self.plan)
         run = self.run
         self.draft.emit(
-            c.RunEnded(run.workflow_id, run.instance_id, run.run_id, of_instance, of_run, reason, self.now_ms)
+            c.RunEnded(
+                workflow_id=run.workflow_id,
+                instance_id=run.instance_id,
+                run_id=run.run_id,
+                status=of_instance,
+                run_status=of_run,
+                reason=reason,
+                at_ms=self.now_ms,
+            )
         )
-        ended = c.RecordRunEnd(run.instance_id, run.run_id, of_instance, reason)
-        self.draft.send(WORKFLOW_INTERNAL, run.workflow_id, ended)
+        tell_of_end(self, of_instance, reason)
 
     def _leave_the_rest(self) -> None:
         made = (self.state.progress.get((self.key,)) or NOTHING).sequence
@@ -138,11 +161,11 @@ class Flow(RunContext):
     # What becomes of a step -------------------------------------------------------------------------------------------
 
     def finish(
-        self, step: StepPlan, attempt: Attempt, passed: Statuses, params: Params, said: str | None = None
+        self, step: StepPlan, attempt: Attempt, passed: Statuses, params: Params, reported: str | None = None
     ) -> None:
-        """The work is done: its signals are announced. `said` are those that the work itself wants to be announced."""
+        """The work is done: its signals are announced. `reported` are those that its worker reports."""
         try:
-            announced = signalling.outputs(self, step, attempt, params, said)
+            announced = signalling.outputs(self, step, attempt, params, reported)
         except ParamError as error:
             self.change(attempt, (*passed, StepStatus.INTERNALLY_FAILED), reason=str(error))
             return
@@ -200,28 +223,30 @@ class Flow(RunContext):
     def time_out(self, step_id: str, row: StepRow) -> None:
         """An attempt takes too long: the work is taken back before the next attempt begins."""
         reason = f"Attempt {row.attempt} took longer than its time-out"
-        self.take_back(step_id, row, Action.TIME_OUT, reason)
-        self.fail(self.plan.steps[step_id], row, Kind.TIMEOUT, reason)
+        if self.take_back(step_id, row, Ending(Action.TIME_OUT, StepStatus.TIMED_OUT, reason)):
+            self.fail(self.plan.steps[step_id], row, Kind.TIMEOUT, reason)
 
-    def take_back(self, step_id: str, row: StepRow, action: Action, reason: str) -> None:
-        """An attempt is about to end: nobody works or waits for it any more.
+    def take_back(self, step_id: str, row: StepRow, ending: Ending) -> bool:
+        """An attempt is about to end: nobody works or waits for it any more. Says whether it can end at once.
 
         A run must end even when its definition is what no decision can cope with. So nobody looks up the kind of the
         step: every behaviour is asked, and knows its own work by the rows that it has made.
         """
         if row.status is StepStatus.WAITING_FOR_SIGNALS:
             dependencies.forget(self, step_id)
+        can_end = True
         for take_back in dict.fromkeys(one.take_back for one in self.behaviours.values()):
-            if take_back is not None:
-                take_back(self, step_id, row, action, reason)
+            if take_back is not None and not take_back(self, step_id, row, ending):
+                can_end = False
+        return can_end
 
     def stop_all(self, action: Action, status: StepStatus, reason: str) -> None:
         """End every step that is active."""
         self.ready.clear()
         for (_, step_id), row in list(self.state.steps.prefix((self.key,))):
-            if row.status in ACTIVE and row.run_id == self.run.run_id:
-                # First taken back, then ended: what is to be taken back is known by the row as it is before.
-                self.take_back(step_id, row, action, reason)
+            is_active = row.status in ACTIVE and row.run_id == self.run.run_id
+            # First taken back, then ended: what is to be taken back is known by the row as it is before.
+            if is_active and self.take_back(step_id, row, Ending(action, status, reason, is_alone=False)):
                 self.change(attempt_of(step_id, row), (status,), reason=reason)
 
     def _complete(

@@ -55,7 +55,16 @@ def _enter(context: RunContext, header: str) -> None:
     steps = tuple(one for one in plan.graph.order if one in loops[header].body)
     iterations = {one: loop_of(context, one).iteration + 1 for one in inside}
     pending = {one: plan.pending[one] for one in inside}
-    context.emit(c.LoopEntered(context.run.run_id, header, steps, iterations, pending, context.now_ms))
+    context.emit(
+        c.LoopEntered(
+            run_id=context.run.run_id,
+            header=header,
+            steps=steps,
+            iterations=iterations,
+            pending=pending,
+            at_ms=context.now_ms,
+        )
+    )
     context.ready.append(header)
     context.in_parts()
 
@@ -70,7 +79,17 @@ def _leave(context: RunContext, header: str, row: LoopRow) -> None:
         satisfied[target] = satisfied.get(target, False) or holds
     around = context.plan.graph.loops[header].parent
     run_id, now_ms = context.run.run_id, context.now_ms
-    context.draft.emit(c.LoopEnded(run_id, header, row.iteration, arrived, satisfied, now_ms, loop=around))
+    context.draft.emit(
+        c.LoopEnded(
+            run_id=run_id,
+            header=header,
+            iteration=row.iteration,
+            arrived=arrived,
+            satisfied=satisfied,
+            at_ms=now_ms,
+            loop=around,
+        )
+    )
     context.tell(arrived)
     if around is not None:
         end_iteration(context, around)

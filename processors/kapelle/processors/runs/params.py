@@ -27,12 +27,13 @@ from kapelle.processors.params.stored import Value, restored, values_json, value
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.facts import FinishedSteps, StepFacts, facts_of
 from kapelle.processors.runs.plan import Edge, Plan, StepPlan
-from kapelle.processors.runs.tables import RunRow, Runs
+from kapelle.processors.runs.tables import ParamsRow, RunRow, Runs
 from kapelle.processors.sel import Budget, Extension, SelError, seeded
 from kapelle.processors.sel import Value as SelValue
 
 # An event holds the conditions and the reason beside them, and a record a million bytes.
 PARAMS_BYTES_MAX: Final = 750_000
+LAYERS_CACHED: Final = 64
 
 
 class NotBoolean(ParamError):
@@ -67,7 +68,7 @@ class Expressions:
         self._now_ms = now_ms
         self._key = run_key(run.workflow_id, run.instance_id)
         self._steps = FinishedSteps(self._key, state, plan)
-        self.workflow = values_of(run.params)
+        self.workflow = workflow_values(run, state)
         self._step_run_params: dict[str, Any] = (
             {} if run.step_run_params == "{}" else msgspec.json.decode(run.step_run_params)
         )
@@ -117,6 +118,22 @@ class Expressions:
         """The parameters of an attempt that were evaluated before."""
         return restored(text, self.definitions(step), evaluated_at_ms=self._now_ms)
 
+    def is_true(self, condition: str, attempt: Attempt, known: Mapping[str, SelValue]) -> bool:
+        """Whether a condition over these values is true. It knows nothing else: no steps, and no `params`."""
+        budget, name = self.budget(attempt), f"the condition of step {attempt.step_id!r}"
+        try:
+            program = SEL.program(condition, budget)
+            for reference in program.names:
+                if reference not in known:
+                    raise UnknownReference(name, reference, f"step {attempt.step_id!r}")
+            inputs = {reference: known[reference] for reference in program.names}
+            value = program.value(inputs, seeded(f"{self._seed(attempt)}/condition", self._now_ms), budget)
+        except SelError as error:
+            raise failed_of(name, error) from error
+        if not isinstance(value, bool):
+            raise NotBoolean(condition, type(value).__name__)
+        return value
+
     def holds(self, edge: Edge, step: StepPlan, attempt: Attempt, params: Mapping[str, Evaluated]) -> bool:
         """Whether the condition of a transition is true."""
         if edge.condition is None:
@@ -150,6 +167,38 @@ class Expressions:
 
     def _seed(self, attempt: Attempt) -> str:
         return attempt.seed(f"{self._key}/{self._run.run_id}")
+
+
+def layer_of(state: Runs, digest: str) -> ParamsRow:
+    """Parameters that are shared with others."""
+    row = state.shared.get((digest,))
+    if row is None:
+        raise ValueError(f"Expected the parameters {digest} to be known, but they are not")
+    return row
+
+
+def workflow_values(run: RunRow, state: Runs) -> Mapping[str, Value]:
+    """The parameters of the workflow as a run sees them: the shared ones, then its own."""
+    own = values_of(run.params)
+    if not run.layers:
+        return own
+    found: dict[str, Value] = {}
+    for digest in run.layers:
+        found.update(_layer_values(digest, state))
+    return {**found, **own}
+
+
+def _layer_values(digest: str, state: Runs) -> Mapping[str, Value]:
+    """The values of a layer. Those used last are kept: one loop asks for the same again for each of its iterations."""
+    values = _layers.get(digest)
+    if values is None:
+        while len(_layers) >= LAYERS_CACHED:
+            del _layers[next(iter(_layers))]
+        values = _layers[digest] = values_of(layer_of(state, digest).text)
+    return values
+
+
+_layers: Final[dict[str, Mapping[str, Value]]] = {}
 
 
 def checked_json(step_id: str, params: Mapping[str, Evaluated]) -> str:

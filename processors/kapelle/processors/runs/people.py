@@ -7,109 +7,76 @@
 | passed on to `workflows` as a restart | `workflows` tells which run came of it, or decides if it had refused it |
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 
-from kapelle.processors.draft import Draft
-from kapelle.processors.effects import Effect
+from kapelle.processors.decisions import LATER, Done
 from kapelle.processors.instances import INSTANCE_TERMINAL
-from kapelle.processors.messages import Message
 from kapelle.processors.params import ParamError
+from kapelle.processors.refusals import conflict, invalid, not_found
 from kapelle.processors.runs import dependencies, restarts
 from kapelle.processors.runs.attempts import attempt_of
 from kapelle.processors.runs.behaviours import BEHAVIOURS
+from kapelle.processors.runs.climbing import restart_ended
+from kapelle.processors.runs.composites.ending import fan_of, is_ending
+from kapelle.processors.runs.composites.identity import INLINE, is_inline
+from kapelle.processors.runs.context import Ending
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.params import parsed_object
-from kapelle.processors.runs.processor import runs
+from kapelle.processors.runs.processor import RunDraft, on_draft
+from kapelle.processors.runs.restarted import By, restarted_params
 from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.states import ACTIVE, ENDS_AS, RESTARTABLE_IN_RUN, STEP_ACTIONS
-from kapelle.processors.runs.tables import RunRow, Runs, StepRow
-from kapelle.processors.wiring import WORKFLOW_INTERNAL, ids_of
+from kapelle.processors.runs.tables import RunRow, StepRow
+from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL, ids_of
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action, CommandStatus, Refusal, RestartPolicy, StepStatus
+from kapelle.schemas.contracts import Action, RestartPolicy, StepStatus
 
-Effects = Iterable[Effect]
-Request = c.RestartRun | c.ActOnStep
 # What can be asked for a step, besides restarting it.
 TAKEN: Final = frozenset(ENDS_AS) | {Action.BYPASS}
+# How the nearest ancestor that was pushed can be restarted: the step that is meant is none of its own.
+WHOLE: Final = (RestartPolicy.RESTART_FROM_INCOMPLETE, RestartPolicy.RESTART_FROM_BEGINNING)
 
 
-def _is_repeated(request: Request, draft: Draft[Runs], now_ms: int) -> bool:
-    """Whether the request was carried out before. If so it is answered, and there is nothing else to do."""
-    answer = draft.state.answers.get((draft.key, request.request_id))
-    if answer is None or answer.is_pending:
-        return False
-    workflow_id, instance_id = ids_of(draft.key)
-    if answer.is_restart:
-        again = Restart(RestartPolicy.RESTART_FROM_BEGINNING).json()  # it is known by its id: nobody looks at the rest
-        draft.send(WORKFLOW_INTERNAL, workflow_id, c.QueueRun(request.request_id, request.author, instance_id, again))
-        return True
-    _settle(draft, request, answer.run_id, now_ms, unchanged_because="The request was carried out before")
-    return True
-
-
-def _settle(
-    draft: Draft[Runs], request: Request, run_id: int, now_ms: int, *, unchanged_because: str | None = None
-) -> None:
-    """The outcome of a request that needs no new run: its last event."""
-    workflow_id, instance_id = ids_of(draft.key)
-    draft.emit(
-        c.CommandSettled(
-            request_id=request.request_id,
-            command=type(request).__name__,
-            status=CommandStatus.DONE if unchanged_because is None else CommandStatus.UNCHANGED,
-            workflow_id=workflow_id,
-            instance_id=instance_id,
-            run_id=run_id,
-            reason=unchanged_because or "",
-            at_ms=now_ms,
-        )
-    )
-
-
-@runs.decides(c.ActOnStep)
-def act_on_step(message: Message[c.ActOnStep], state: Runs, now_ms: int) -> Effects:
+@on_draft.carries_out(c.ActOnStep)
+def act_on_step(request: c.ActOnStep, draft: RunDraft, now_ms: int) -> Done:
     """Stop, kill or skip a step, if its state allows it."""
-    request, draft = message.value, Draft(runs, message.key, state)
-    if _is_repeated(request, draft, now_ms):
-        return draft.effects
-    run, row = state.runs.get((message.key,)), state.steps.get((message.key, request.step_id))
-    refusal = _action_refused(request, run, row)
-    if refusal is not None or run is None or row is None:
-        return _refused(draft, request, refusal or (Refusal.NOT_FOUND, ""), now_ms)
-    flow = Flow(draft, message.id, now_ms, BEHAVIOURS)
+    run, row = draft.state.runs.get((draft.key,)), draft.state.steps.get((draft.key, request.step_id))
+    if run is None:
+        raise not_found("Expected an instance that has run, but there is none")
+    if row is None:
+        raise invalid(f"Expected step {request.step_id!r:.80} to have been created, but it was not")
+    _check_action(request, run, row)
+    flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
+    fan = fan_of(flow, request.step_id, row)
+    if fan is not None and fan.ending is not None:
+        raise conflict(f"Expected step {request.step_id!r} to be running, but it is ending as {fan.ending.status}")
     if run.status in INSTANCE_TERMINAL:  # only SKIP is left: the run begins again behind the step
         restart = Restart(RestartPolicy.RESTART_FROM_SPECIFIC, request.step_id, skip_steps=(request.step_id,))
-        _queue(flow, request, restart, run.params)
-        return draft.effects
+        return restart_ended(flow, request, restart, run.params)
     flow.note(request, request.step_id)
     _act(flow, request, row)
     flow.go_on()
-    _settle(draft, request, run.run_id, now_ms)
-    return draft.effects
+    return Done(instance_id=run.instance_id, run_id=run.run_id)
 
 
-def _action_refused(request: c.ActOnStep, run: RunRow | None, row: StepRow | None) -> tuple[Refusal, str] | None:
-    if run is None:
-        return Refusal.NOT_FOUND, "Expected an instance that has run, but there is none"
-    if row is None:
-        return Refusal.INVALID, f"Expected step {request.step_id!r:.80} to have been created, but it was not"
+def _check_action(request: c.ActOnStep, run: RunRow, row: StepRow) -> None:
     allowed = STEP_ACTIONS.get(row.status, frozenset())
     if request.action not in TAKEN or request.action not in allowed:
         names = ", ".join(sorted(allowed)) or "nothing"
-        return Refusal.INVALID, f"Expected {names} for a step that is {row.status}, but found {request.action}"
+        raise invalid(f"Expected {names} for a step that is {row.status}, but found {request.action}")
     is_over = run.status in INSTANCE_TERMINAL
     if not is_over and row.status not in ACTIVE and row.status not in RESTARTABLE_IN_RUN:
-        return Refusal.INVALID, f"Expected the instance to have ended, or the step to have failed: it is {row.status}"
-    return None
+        raise invalid(f"Expected the instance to have ended, or the step to have failed, but it is {row.status}")
 
 
 def _act(flow: Flow, request: c.ActOnStep, row: StepRow) -> None:
     step, attempt = flow.plan.steps[request.step_id], attempt_of(request.step_id, row)
     reason = request.reason or f"{request.author} asked for {request.action}"
-    flow.take_back(request.step_id, row, request.action, reason)
+    status = ENDS_AS.get(request.action, row.status)
+    if not flow.take_back(request.step_id, row, Ending(request.action, status, reason)):
+        return  # it ends when its children have ended
     if request.action is Action.SKIP:
         if row.status in ACTIVE:
             flow.skip(step, attempt, (), reason)
@@ -124,89 +91,117 @@ def _act(flow: Flow, request: c.ActOnStep, row: StepRow) -> None:
         flow.change(attempt, (StepStatus.STOPPED,), reason=reason)
 
 
-@runs.decides(c.RestartRun)
-def restart_run(message: Message[c.RestartRun], state: Runs, now_ms: int) -> Effects:
+@on_draft.carries_out(c.TerminateInstance)
+def terminate_instance(request: c.TerminateInstance, draft: RunDraft, now_ms: int) -> Done:
+    """Stop or kill an iteration or a round. All other instances are in a queue: `workflows` ends them."""
+    run = draft.state.runs.get((draft.key,))
+    if run is None or not is_inline(run.workflow_id):
+        raise not_found("Expected an iteration or a round that has run, but there is none")
+    if request.action not in (Action.STOP, Action.KILL):
+        raise invalid(f"Expected STOP or KILL, but found {request.action}")
+    if run.status in INSTANCE_TERMINAL:
+        raise invalid(f"Expected {draft.key} to be running, but it is {run.status}")
+    flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
+    reason = request.reason or f"{request.author} asked for {request.action}"
+    stop = c.TerminateRun(
+        request_id=request.request_id, author=request.author, run_id=run.run_id, action=request.action, reason=reason
+    )
+    flow.note(stop, None)
+    flow.stop_all(request.action, ENDS_AS[request.action], reason)
+    flow.go_on()
+    return Done(instance_id=run.instance_id, run_id=run.run_id, count=1)
+
+
+@on_draft.carries_out(c.RestartRun)
+def restart_run(request: c.RestartRun, draft: RunDraft, now_ms: int) -> Done:
     """Restart an instance that has ended, or a step of one that has not."""
-    request, draft = message.value, Draft(runs, message.key, state)
-    if _is_repeated(request, draft, now_ms):
-        return draft.effects
-    run = state.runs.get((message.key,))
+    run = draft.state.runs.get((draft.key,))
     if run is None:
-        return _restart_unknown(draft, request, now_ms)
-    flow = Flow(draft, message.id, now_ms, BEHAVIOURS)
+        return _restart_unknown(draft, request)
+    flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
+    if request.from_inline_root:
+        home, request = _home(flow, request)
+        if home != flow.key:
+            draft.send(RUN_INTERNAL, home, request)
+            return LATER
     if run.status not in INSTANCE_TERMINAL:
-        return _restart_step(flow, request, message.id)
-    rows = restarts.rows_of(message.key, state)
-    refusal = restarts.refused(request, flow.plan, rows)
+        return _restart_step(flow, request)
+    refusal = restarts.refused(request, flow.plan, restarts.rows_of(draft.key, draft.state))
     if refusal is not None:
-        return _refused(draft, request, (Refusal.INVALID, refusal), now_ms)
+        raise invalid(refusal)
     try:
         given = parsed_object(request.run_params)
-        params = restarts.restarted_params(run, flow.plan, given, request, now_ms) if given else run.params
+        params = restarted_params(flow, given, By(request.author, request.policy)) if given else run.params
         step_run_params = restarts.step_params(request.step_run_params, flow.plan)
         restarts.check_size(params, request.run_params, request.step_run_params)
     except ParamError as error:
-        return _refused(draft, request, (Refusal.INVALID, str(error)), now_ms)
+        raise invalid(str(error)) from None
     step_id = request.step_id if request.policy is RestartPolicy.RESTART_FROM_SPECIFIC else None
-    _queue(flow, request, Restart(request.policy, step_id, step_run_params), params)
-    return draft.effects
+    return restart_ended(flow, request, Restart(request.policy, step_id, step_run_params), params)
 
 
-def _queue(flow: Flow, request: Request, restart: Restart, params: str) -> None:
-    """Ask `workflows` for a new run: its run strategy holds for restarts too."""
-    run, text, request_id = flow.run, restart.json(), request.request_id
-    if flow.state.answers.get((flow.key, request_id)) is None:
-        asked = c.RestartRequested(request_id, request.author, run.run_id + 1, text, flow.now_ms)
-        flow.draft.emit(asked)
-    given = request.run_params if isinstance(request, c.RestartRun) else "{}"
-    queued = c.QueueRun(request_id, request.author, run.instance_id, text, params, given)
-    flow.draft.send(WORKFLOW_INTERNAL, run.workflow_id, queued)
-
-
-def _restart_unknown(draft: Draft[Runs], request: c.RestartRun, now_ms: int) -> Effects:
+def _restart_unknown(draft: RunDraft, request: c.RestartRun) -> Done:
     """An instance that never ran may have ended in the queue. `workflows` knows."""
     if request.policy is RestartPolicy.RESTART_FROM_SPECIFIC:
-        text = f"Expected step {request.step_id!r:.80} to have been created, but the instance never ran"
-        return _refused(draft, request, (Refusal.INVALID, text), now_ms)
+        raise invalid(f"Expected step {request.step_id!r:.80} to have been created, but the instance never ran")
     workflow_id, instance_id = ids_of(draft.key)
     restart = Restart(RestartPolicy.RESTART_FROM_BEGINNING).json()
-    queued = c.QueueRun(request.request_id, request.author, instance_id, restart, None, request.run_params)
+    queued = c.QueueRun(
+        request_id=request.request_id,
+        author=request.author,
+        instance_id=instance_id,
+        restart=restart,
+        params=None,
+        run_params=request.run_params,
+    )
     draft.send(WORKFLOW_INTERNAL, workflow_id, queued)
-    return draft.effects
+    return LATER
 
 
-def _restart_step(flow: Flow, request: c.RestartRun, cause: str) -> Effects:
+def _home(flow: Flow, request: c.RestartRun) -> tuple[str, c.RestartRun]:
+    """The nearest ancestor that was pushed, and how it is restarted. What is given for steps reaches all iterations."""
+    run, row = flow.run, flow.row(request.step_id or "")
+    if request.policy not in WHOLE:
+        raise invalid(f"Expected one of {', '.join(WHOLE)} as policy, but found {request.policy}")
+    if run.status not in INSTANCE_TERMINAL:
+        raise invalid(f"Expected {flow.key} to have ended, but it is {run.status}")
+    if request.step_id is not None and row is None:
+        raise invalid(f"Expected step {request.step_id!r:.80} to have been created, but it was not")
+    home = run.parent.home if run.parent is not None and run.parent.kind in INLINE else flow.key
+    return home, msgspec.structs.replace(request, step_id=None, from_inline_root=False)
+
+
+def _restart_step(flow: Flow, request: c.RestartRun) -> Done:
     """A new attempt at a step that has failed, while the others go on."""
     draft, run, now_ms = flow.draft, flow.run, flow.now_ms
     row = flow.state.steps.get((flow.key, request.step_id or ""))
     refusal = _step_restart_refused(flow, request, row)
     if refusal is not None or row is None or request.step_id is None:
-        return _refused(draft, request, (Refusal.INVALID, refusal or ""), now_ms)
+        raise invalid(refusal or "")
     try:
         more = restarts.step_params(request.step_run_params, flow.plan)
         given = restarts.with_step_params(run.step_run_params, more)
         restarts.check_size(run.params, run.run_params, given)
     except ParamError as error:
-        return _refused(draft, request, (Refusal.INVALID, str(error)), now_ms)
+        raise invalid(str(error)) from None
     draft.emit(
         c.ActionTaken(
-            request.request_id,
-            request.author,
-            run.run_id,
-            Action.RESTART,
-            "",
-            now_ms,
+            request_id=request.request_id,
+            author=request.author,
+            run_id=run.run_id,
+            action=Action.RESTART,
+            reason="",
+            at_ms=now_ms,
             step_id=request.step_id,
             step_run_params=given if more else None,
         )
     )
-    flow = Flow(draft, cause, now_ms, BEHAVIOURS)  # one that knows the parameters
+    flow = Flow(draft, flow.cause, now_ms, BEHAVIOURS)  # one that knows the parameters
     retries = {**row.retries, "manual": row.retries.get("manual", 0) + 1}
     attempt = msgspec.structs.replace(attempt_of(request.step_id, row), retries=retries)
     flow.try_again(flow.plan.steps[request.step_id], attempt)
     flow.go_on()
-    _settle(draft, request, run.run_id, now_ms)
-    return draft.effects
+    return Done(instance_id=run.instance_id, run_id=run.run_id)
 
 
 def _step_restart_refused(flow: Flow, request: c.RestartRun, row: StepRow | None) -> str | None:
@@ -216,15 +211,11 @@ def _step_restart_refused(flow: Flow, request: c.RestartRun, row: StepRow | None
         return f"Expected step {request.step_id!r:.80} to have been created, but it was not"
     if request.run_params != "{}":
         return f"Expected run_params only for an instance that has ended, but it is {flow.run.status}"
+    if is_ending(flow):
+        return "Expected a run that goes on, but it is ending: restart the instance when it has ended"
     if row.status not in RESTARTABLE_IN_RUN:
         return f"Expected step {request.step_id!r} to have failed while the instance runs, but it is {row.status}"
     mode = flow.plan.steps[request.step_id].step.failure_mode
     if mode != "FAIL_AFTER_RUNNING":
         return f"Expected the failure mode FAIL_AFTER_RUNNING of step {request.step_id!r}, but it is {mode}"
     return None
-
-
-def _refused(draft: Draft[Runs], request: Request, refusal: tuple[Refusal, str], now_ms: int) -> Effects:
-    code, text = refusal
-    draft.emit(c.CommandRefused(request.request_id, type(request).__name__, code, text, now_ms))
-    return draft.effects

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
 import msgspec
 
-from kapelle.processors.definitions import Graph, Step, Workflow, graph_of, parse_workflow
+from kapelle.processors.definitions import Graph, Step, StepKind, Workflow, blocks_of, graph_of, parse_workflow
 from kapelle.processors.params import STEP, STEP_DEFAULTS, TYPE_DEFAULTS, Definition, Definitions, merged
+from kapelle.processors.runs.asks import asked_of_children
 
 PLANS_CACHED: Final = 256
+TEXT_CACHED_CHARS_MAX: Final = 65_536
 ALWAYS: Final = frozenset({"true", "true;", "return true;"})
 
 
@@ -49,11 +52,27 @@ class Plan(msgspec.Struct, frozen=True):
     steps: Mapping[str, StepPlan]
     pending: Mapping[str, int]  # by loop: how many steps and inner loops must be over before an iteration is
     exits: Mapping[str, tuple[tuple[str, str], ...]]  # by loop: the edges that count when it ends
+    blocks: Mapping[str, str]  # by foreach or while step: the definition of its iterations or rounds
+    asks: Mapping[str, tuple[str, ...]]  # by composite step: parameters of its children, as `step/param`
+
+    def all_steps(self, step_id: str) -> list[StepPlan]:
+        """The steps with this id, at any depth: blocks beside each other may use the same one."""
+        found = [self.steps[step_id]] if step_id in self.steps else []
+        for block in self.blocks.values():
+            found += plan_of(digest_of(block), lambda block=block: block).all_steps(step_id)  # type: ignore[misc]
+        return found
 
 
 def digest_of(text: str) -> str:
     """The name of a definition by its content."""
+    return _digest_known(text) if len(text) <= TEXT_CACHED_CHARS_MAX else _digest(text)
+
+
+def _digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()[:32]
+
+
+_digest_known: Final = lru_cache(maxsize=PLANS_CACHED)(_digest)
 
 
 def plan_of(digest: str, read: Callable[[], str]) -> Plan:
@@ -75,7 +94,23 @@ def _made(digest: str, text: str) -> Plan:
     # These four are evaluated only if somebody asks for them by name: most steps of most workflows do not.
     defaults = {name: one for name, one in STEP_DEFAULTS.items() if name in text}
     steps = {step.id: _step_plan(step, graph, defaults) for step in workflow.steps}
-    return Plan(digest, workflow, graph, steps, _pending(graph), _exits(graph))
+    is_composite = any(step.kind is not StepKind.STEP for step in workflow.steps)
+    return Plan(
+        digest=digest,
+        workflow=workflow,
+        graph=graph,
+        steps=steps,
+        pending=_pending(graph),
+        exits=_exits(graph),
+        blocks=blocks_of(text) if is_composite else {},
+        asks=asked_of_children(text) if is_composite else {},
+    )
+
+
+@lru_cache(maxsize=PLANS_CACHED)
+def ids_in_block(text: str) -> frozenset[str]:
+    """The ids of all steps of a definition, those of blocks in it included."""
+    return frozenset(step.id for step in parse_workflow(text).all_steps())
 
 
 def _step_plan(step: Step, graph: Graph, defaults: Definitions) -> StepPlan:

@@ -1,9 +1,11 @@
 """The processor `runs`: the life of every instance, from its first step to its last."""
 
-from typing import Any, Final
+from typing import Final
 
+from kapelle.processors.decisions import LATER, Done, OnDraft, Rules, repeated
+from kapelle.processors.draft import Draft
 from kapelle.processors.processor import Processor
-from kapelle.processors.runs import applying
+from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.tables import Runs
 from kapelle.processors.wiring import (
     CANCELLATIONS,
@@ -13,8 +15,10 @@ from kapelle.processors.wiring import (
     SIGNAL_INTERNAL,
     TASKS,
     WORKFLOW_INTERNAL,
+    ids_of,
 )
 from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import RestartPolicy
 
 runs: Final = Processor(
     "runs",
@@ -24,22 +28,26 @@ runs: Final = Processor(
     outputs=[RUN_INTERNAL, WORKFLOW_INTERNAL, SIGNAL_INTERNAL, TASKS, CANCELLATIONS],
 )
 
-APPLY: Final[dict[type[Any], Any]] = {
-    c.RunStarted: applying.run_started,
-    c.StepChanged: applying.step_changed,
-    c.LoopEntered: applying.loop_entered,
-    c.LoopEnded: applying.loop_ended,
-    c.LeaseRenewed: applying.lease_renewed,
-    c.StepLogged: applying.told_only,
-    c.DependenciesSet: applying.dependencies_set,
-    c.DependencyMatched: applying.dependency_matched,
-    c.RunEnded: applying.run_ended,
-    c.ReportRefused: applying.told_only,
-    c.ActionTaken: applying.action_taken,
-    c.RestartRequested: applying.restart_requested,
-    c.CommandSettled: applying.told_only,
-    c.CommandRefused: applying.told_only,
-}
-runs.in_background(applying.CONTINUE)
-for _contract, _apply in APPLY.items():
-    runs.applies(_contract)(_apply)
+
+class RunDraft(Draft[Runs]):
+    """A decision about a run."""
+
+
+def _earlier(request: c.RestartRun | c.ActOnStep, draft: RunDraft) -> Done | None:
+    """The outcome of a request that was carried out before. `workflows` knows that of a restart, and is asked."""
+    answer = draft.state.answers.get((draft.key, request.request_id))
+    if answer is None or answer.is_pending:
+        return None
+    workflow_id, instance_id = ids_of(draft.key)
+    if answer.is_restart:
+        again = Restart(RestartPolicy.RESTART_FROM_BEGINNING).json()  # it is known by its id: nobody looks at the rest
+        draft.send(
+            WORKFLOW_INTERNAL,
+            workflow_id,
+            c.QueueRun(request_id=request.request_id, author=request.author, instance_id=instance_id, restart=again),
+        )
+        return LATER
+    return repeated(instance_id=instance_id, run_id=answer.run_id)
+
+
+on_draft: Final = OnDraft(runs, RunDraft, Rules(lambda key: ids_of(key)[0], _earlier))

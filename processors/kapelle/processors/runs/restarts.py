@@ -1,4 +1,4 @@
-"""Running an instance again: which steps run, what they know of those that do not, and with which parameters.
+"""Running an instance again: which steps run, and what they know of those that do not.
 
 | policy | steps that run |
 |---|---|
@@ -17,42 +17,47 @@ from typing import Any, Final
 
 import msgspec
 
-from kapelle.processors.params import (
-    SEL,
-    WORKFLOW_DEFAULTS,
-    WORKFLOW_RESTART,
-    Context,
-    Definition,
-    Evaluated,
-    ParamError,
-    Source,
-    WorkflowScope,
-    check_run_params,
-    definitions_of,
-    evaluate,
-    merged,
-    taken_over,
-)
-from kapelle.processors.params.host import ParamsHost
-from kapelle.processors.params.stored import restored, values_json
-from kapelle.processors.runs.facts import facts_of
+from kapelle.processors.definitions import StepKind
+from kapelle.processors.params import ParamError, check_run_params, definitions_of
 from kapelle.processors.runs.params import parsed_object
 from kapelle.processors.runs.plan import Plan, loops_of
 from kapelle.processors.runs.states import COMPLETE
-from kapelle.processors.runs.tables import RunRow, Runs, StepRow
+from kapelle.processors.runs.tables import Runs, StepRow
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import RestartPolicy
 
 RESTART_BYTES_MAX: Final = 900_000
 
 
+class Hop(msgspec.Struct, frozen=True, array_like=True):
+    """One level of a path down a tree: a composite step, and the number of one of its children."""
+
+    step_id: str
+    number: int
+
+
 class Restart(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How an instance is restarted, as it travels from `runs` through the queue of `workflows` and back."""
+    """How an instance is restarted, as it travels from `runs` through the queue of `workflows` and back.
+
+    With a path, the instance that is meant is further down. The instance here begins with the first step of the path,
+    and hands the rest of it to the child of that step. All other fields are for the instance at the end of the path.
+    """
 
     policy: RestartPolicy
     step_id: str | None = None
     step_run_params: Mapping[str, Any] = {}
     skip_steps: tuple[str, ...] = ()
+    path: tuple[Hop, ...] = ()
+    params: str | None = None  # of the instance at the end of the path, evaluated, as JSON; None: as they were
+
+    @property
+    def first_step(self) -> str | None:
+        """The step that the instance here begins with; None if the policy decides."""
+        return self.path[0].step_id if self.path else self.step_id
+
+    def below(self) -> Restart:
+        """The same for the child that comes next on the path."""
+        return msgspec.structs.replace(self, path=self.path[1:])
 
     def json(self) -> str:
         """As text."""
@@ -64,7 +69,7 @@ class Restart(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.json.decode(text, type=cls)
 
 
-class Again(msgspec.Struct, frozen=True):
+class Beginning(msgspec.Struct, frozen=True):
     """What a new run begins with. The fields are those of `RunStarted`, and the steps that begin at once."""
 
     steps: tuple[str, ...] = ()
@@ -75,11 +80,12 @@ class Again(msgspec.Struct, frozen=True):
     pending: dict[str, int] = {}
     again: tuple[str, ...] = ()
     ready: tuple[str, ...] = ()
+    resumes: tuple[str, ...] = ()  # composite steps that keep the children which have succeeded
 
 
-def from_the_beginning(plan: Plan) -> Again:
+def from_the_beginning(plan: Plan) -> Beginning:
     """Every step runs, for the first time or again."""
-    return Again(
+    return Beginning(
         steps=tuple(plan.graph.order),
         iterations=dict.fromkeys(plan.graph.loops, 1),
         pending=dict(plan.pending),
@@ -92,7 +98,9 @@ def incomplete(plan: Plan, rows: Mapping[str, StepRow]) -> list[str]:
     return [one for one in plan.graph.order if one not in rows or rows[one].status not in COMPLETE]
 
 
-def again_from(start: Iterable[str], plan: Plan, rows: Mapping[str, StepRow], iterations: Mapping[str, int]) -> Again:
+def beginning_at(
+    start: Iterable[str], plan: Plan, rows: Mapping[str, StepRow], iterations: Mapping[str, int]
+) -> Beginning:
     """What runs when the run begins with these steps."""
     wanted = frozenset(start)
     runs = _reachable(wanted, plan)
@@ -109,7 +117,7 @@ def again_from(start: Iterable[str], plan: Plan, rows: Mapping[str, StepRow], it
             # Whoever asks for a step by name, or has seen it fail, wants it to run whatever led to it.
             asked_for = step_id in wanted and step_id in rows
             satisfied[step_id] = asked_for or any(row.successors.get(step_id) for row in kept)
-    return Again(
+    return Beginning(
         steps=tuple(one for one in plan.graph.order if one in runs),
         arrived=arrived,
         satisfied=satisfied,
@@ -154,45 +162,21 @@ def _pending(header: str, runs: frozenset[str], open_loops: list[str], plan: Pla
     return steps + inner
 
 
-def restarted_params(run: RunRow, plan: Plan, given: Mapping[str, Any], request: c.RestartRun, now_ms: int) -> str:
-    """The parameters of the new run: those of the last one, changed by what is given, evaluated now, as JSON."""
-    check_run_params(given)
-    before = taken_over(_evaluated(run, plan))
-    definitions = merged(
-        WORKFLOW_RESTART,
-        {"previous run": before, "restart params": definitions_of(given)},
-        started_by=Source.LAUNCH,
-        is_restart=True,
-    )
-    facts = msgspec.structs.replace(
-        facts_of(run, plan), run_id=run.run_id + 1, author=request.author, restart=Restart(request.policy).json()
-    )
-    host = ParamsHost(facts, facts.name)
-    scope = WorkflowScope(run.workflow_id, host)
-    context = Context(SEL, now_ms, f"{facts.key}/{facts.run_id}", host)
-    return values_json(evaluate(definitions, scope, context))
-
-
-def _evaluated(run: RunRow, plan: Plan) -> dict[str, Evaluated]:
-    known: dict[str, Definition] = {
-        **definitions_of(parsed_object(run.run_params)),
-        **WORKFLOW_DEFAULTS,
-        **plan.workflow.params,
-    }
-    return restored(run.params, known, evaluated_at_ms=run.started_at_ms)
-
-
 def step_params(text: str, plan: Plan) -> dict[str, Any]:
-    """The parameters that a restart gives for steps, or a `ParamError` that says why they cannot be merged."""
+    """The parameters that a restart gives for steps, or a `ParamError` that says why they cannot be merged.
+
+    Those for steps inside a loop reach every iteration or round that has the step.
+    """
     by_step = parsed_object(text)
     for step_id, given in by_step.items():
-        step = plan.steps.get(step_id)
-        if step is None:
+        steps = plan.all_steps(step_id)
+        if not steps:
             raise ParamError(f"Expected a step of the workflow in step_run_params, but found {step_id[:80]!r}")
         if not isinstance(given, dict):
             raise ParamError(f"Expected step_run_params of {step_id!r} as an object, but found something else")
         check_run_params(given)
-        step.definitions_with(definitions_of(given))
+        for step in steps:
+            step.definitions_with(definitions_of(given))
     return by_step
 
 
@@ -214,7 +198,8 @@ def with_step_params(text: str, more: Mapping[str, Any]) -> str:
 def refused(request: c.RestartRun, plan: Plan, rows: Mapping[str, StepRow]) -> str | None:
     """Why an instance that has ended cannot be restarted like this; None if it can."""
     if request.policy is RestartPolicy.OTHER:
-        return f"Expected one of {', '.join(one for one in RestartPolicy if one is not RestartPolicy.OTHER)}"
+        known = ", ".join(one for one in RestartPolicy if one is not RestartPolicy.OTHER)
+        return f"Expected one of {known} as policy, but found another"
     if request.policy is RestartPolicy.RESTART_FROM_INCOMPLETE and not incomplete(plan, rows):
         return "Expected a step that is not complete, but all are: restart from the beginning, or from a step"
     if request.policy is RestartPolicy.RESTART_FROM_SPECIFIC:
@@ -234,3 +219,21 @@ def step_refused(step_id: str | None, plan: Plan, rows: Mapping[str, StepRow]) -
 def rows_of(key: str, state: Runs) -> dict[str, StepRow]:
     """The steps of an instance as they are."""
     return {step_id: row for (_, step_id), row in state.steps.prefix((key,))}
+
+
+def resumed(plan: Plan, runs: Iterable[str], rows: Mapping[str, StepRow], restart: Restart) -> tuple[str, ...]:
+    """The composite steps that keep the children which have succeeded, of those that a restart runs.
+
+    A step that was complete runs again because something before it does: its children run from the beginning. A while
+    step that is restarted by its name begins with its first round.
+    """
+    if restart.policy is RestartPolicy.RESTART_FROM_BEGINNING and not restart.path:
+        return ()
+    named = restart.first_step
+    composites = [one for one in runs if plan.steps[one].step.kind is not StepKind.STEP and one in rows]
+    return tuple(
+        one
+        for one in composites
+        if (one == named and plan.steps[one].step.kind is not StepKind.WHILE)
+        or (one != named and rows[one].status not in COMPLETE)
+    )

@@ -27,21 +27,21 @@ class BadSignal(ParamError):
     """A signal that cannot be waited for or announced."""
 
 
-class Said(msgspec.Struct, frozen=True):
-    """A signal as the work itself describes it."""
+class ReportedSignal(msgspec.Struct, frozen=True):
+    """A signal as a worker reports it."""
 
     name: str
     params: dict[str, Any] = {}
     payload: dict[str, Any] = {}
 
 
-_said_decoder: Final = msgspec.json.Decoder(list[Said])
+_reported_decoder: Final = msgspec.json.Decoder(list[ReportedSignal])
 
 
 def outputs(
-    context: RunContext, step: StepPlan, attempt: Attempt, params: Mapping[str, Evaluated], said: str | None
+    context: RunContext, step: StepPlan, attempt: Attempt, params: Mapping[str, Evaluated], reported: str | None
 ) -> list[c.AnnounceSignal]:
-    """The signals that a step announces: those of its definition, then those that its work asks for."""
+    """The signals that a step announces: those of its definition, then those that its worker reports."""
     found: list[c.AnnounceSignal] = []
     for output in step.step.signal_outputs:
         definitions = {"": Definition(type=ParamType.STRING, value=output.name), **output.params}
@@ -49,14 +49,14 @@ def outputs(
         name = checked_name(values.pop("").value)
         scalars = {param: scalar_of(param, one.value) for param, one in values.items()}
         found.append(_announcement(context, attempt, name, (scalars, output.payload)))
-    if said is not None:
-        found += [_announcement(context, attempt, checked_name(one.name), _divided(one)) for one in _parsed(said)]
+    if reported is not None:
+        found += [_announcement(context, attempt, checked_name(one.name), _divided(one)) for one in _parsed(reported)]
     return found
 
 
-def _parsed(said: str) -> list[Said]:
+def _parsed(reported: str) -> list[ReportedSignal]:
     try:
-        found = _said_decoder.decode(said)
+        found = _reported_decoder.decode(reported)
     except msgspec.MsgspecError as error:
         raise BadSignal(f"Expected signals as a list of objects with a name, but {error}") from None
     if len(found) > SIGNALS_MAX:
@@ -64,10 +64,10 @@ def _parsed(said: str) -> list[Said]:
     return found
 
 
-def _divided(said: Said) -> tuple[dict[str, str | int], Mapping[str, Any]]:
+def _divided(signal: ReportedSignal) -> tuple[dict[str, str | int], Mapping[str, Any]]:
     """Strings and integers of 64 bits are parameters, all else is payload."""
-    params, rest = divided(said.params)
-    return params, {**rest, **said.payload}
+    params, rest = divided(signal.params)
+    return params, {**rest, **signal.payload}
 
 
 def _announcement(

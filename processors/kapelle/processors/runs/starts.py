@@ -2,12 +2,12 @@
 
 from kapelle.processors.runs import restarts
 from kapelle.processors.runs.plan import digest_of
-from kapelle.processors.runs.restarts import Again
+from kapelle.processors.runs.restarts import Beginning
 from kapelle.processors.runs.tables import Runs
 from kapelle.schemas import contracts as c
 
 
-def run_started(start: c.StartRun, state: Runs, now_ms: int, *, timeout_ms: int, begins: Again) -> c.RunStarted:
+def run_started(start: c.StartRun, state: Runs, now_ms: int, *, timeout_ms: int, begins: Beginning) -> c.RunStarted:
     """That a run has begun now, and with what."""
     digest = digest_of(start.definition)
     return c.RunStarted(
@@ -35,4 +35,11 @@ def run_started(start: c.StartRun, state: Runs, now_ms: int, *, timeout_ms: int,
         pending=begins.pending,
         again=begins.again,
         at_ms=now_ms,
+        parent=start.parent,
+        # All children of a step share these: only the first one on a partition brings them into the history.
+        layers=tuple(
+            layer if state.shared.get((layer.digest,)) is None else c.ParamsLayer(layer.digest)
+            for layer in start.layers
+        ),
+        resumes=begins.resumes,
     )

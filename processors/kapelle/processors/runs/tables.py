@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from kapelle.processors.tables import Tables, table
-from kapelle.schemas.contracts import InstanceStatus, StepStatus
+from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, Parent, StepStatus
 
 BYPASSED: Final = 0  # the number of no signal: the step goes on without the one that it waited for
 
@@ -42,6 +42,11 @@ class RunRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
     baseline: InstanceStatus | None = None  # what the instance was before this run
     ended_at_ms: int | None = None
     author: str = ""  # of the start or restart that asked for the run
+    parent: Parent | None = None  # the step that the instance is a child of
+    layers: tuple[str, ...] = ()  # digests of shared parameters, which come before `params`
+    resumes: tuple[str, ...] = ()  # composite steps that keep the children which have succeeded
+    ends_as: InstanceStatus | None = None  # the run ends so when the children of its steps have ended
+    ends_because: str = ""
 
 
 class ProgressRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -114,6 +119,55 @@ class AnswerRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
     is_pending: bool = False  # `workflows` was asked for the run: it may refuse it, or its queue may
 
 
+class EndingRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """How a composite step will end when its children have ended."""
+
+    action: Action
+    status: StepStatus
+    reason: str
+    is_alone: bool  # the step ends, not the whole run
+    told: int  # the highest number of a child that was told to stop
+
+
+class FanRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The children of a composite step, counted, so that no decision has to look at all of them."""
+
+    run_id: int
+    attempt: int
+    iteration: int
+    kind: ChildKind
+    total: int
+    window: int  # how many may run at the same time; 0 if there is no limit
+    is_strict: bool
+    fan_run: int  # how often the step has been run
+    kept_since: int  # children that succeeded in this run of the step or a later one are kept
+    counted_since: int  # children that failed in this run of the step or a later one count
+    digest: str  # of the parameters of the step
+    next: int = 1  # the first number that was not looked at yet
+    oldest: int = 1  # kept for a strict order only: the lowest number that runs
+    running: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    stopped: int = 0
+    is_sync: bool = True  # the step waits for the ends of its children
+    values: str = "{}"  # of the latest round of a while step
+    due_at_ms: int | None = None
+    ending: EndingRow | None = None
+
+
+class ChildRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The latest run of a child."""
+
+    run_id: int
+    fan_run: int  # the run of the step that has started it
+    status: InstanceStatus
+    child: str = ""  # the key of a subworkflow; those of iterations and rounds follow from their number
+    given: str = "{}"  # the loop values of a round
+    values: str = "{}"  # what the child was asked for
+    reason: str = ""
+    launched: int = 1  # how often
+
+
 class Runs(Tables):
     """The state of one partition of `runs`."""
 
@@ -127,3 +181,6 @@ class Runs(Tables):
     inputs = table("inputs", key=tuple[str, str], row=ParamsRow)  # of attempts that are under way
     answers = table("answers", key=tuple[str, str], row=AnswerRow)  # by request id
     outputs = table("outputs", key=tuple[str, str], row=ParamsRow)  # of steps that were complete
+    fans = table("fans", key=tuple[str, str], row=FanRow)  # by composite step
+    children = table("children", key=tuple[str, str, int], row=ChildRow)  # by composite step and number
+    shared = table("shared", key=tuple[str], row=ParamsRow)  # by digest: parameters that many instances share

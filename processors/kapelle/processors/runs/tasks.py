@@ -1,6 +1,6 @@
-"""What the engine makes of a worker's word.
+"""What is decided on the report of a worker.
 
-| word | the attempt is STARTING | RUNNING, by this worker | RUNNING, by another | over, or another attempt |
+| report | the attempt is STARTING | RUNNING, by this worker | RUNNING, by another | over, or another attempt |
 |---|---|---|---|---|
 | STARTED, HEARTBEAT | RUNNING, leased | the lease goes on | refused | refused |
 | SUCCEEDED | done | done | refused | refused |
@@ -9,7 +9,7 @@
 | RETURNED | given to another worker | given to another worker | refused | refused |
 
 Nobody has failed when a worker that shuts down returns its task: another attempt begins at once, and no retry is
-counted. What the step wrote comes with whatever its worker says, and is kept before that is acted on.
+counted. What the step wrote comes with each report, and is kept before the report is acted on.
 
 An attempt is known by its token. What is refused is recorded with the reason, and changes nothing: so a result is
 accepted exactly once, and a worker that was thought dead cannot speak for the attempt after its own.
@@ -22,7 +22,7 @@ from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.params import SEL, ParamError, Validating, definitions_of, with_outputs
 from kapelle.processors.runs.answers import answer_of
 from kapelle.processors.runs.attempts import Attempt, attempt_of
-from kapelle.processors.runs.context import Params
+from kapelle.processors.runs.context import Ending, Params
 from kapelle.processors.runs.dispatch import give_out, lease_ms, take_back, terms_of
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.gates import Launch
@@ -35,12 +35,12 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, Report, StepStatus
 
 NAME_CHARS_MAX: Final = 256
-LOG_CHARS_MAX: Final = 16_384  # of one word; a step may log again a second later
+LOG_CHARS_MAX: Final = 16_384  # of one report; a step may log again a second later
 RENEW_SHARE: Final = 4  # a lease is written anew only when a quarter of it has gone by: heartbeats are cheap to send
 
 
 def refusal_of(report: c.ReportTask, run: RunRow | None, row: StepRow | None) -> str | None:
-    """Why a worker's word is not taken; None if it is."""
+    """Why a report is refused; None if it is not."""
     if report.report not in TAKEN:
         return f"Expected one of {', '.join(TAKEN)}, but found {report.report}"
     if len(report.worker) > NAME_CHARS_MAX:
@@ -48,22 +48,24 @@ def refusal_of(report: c.ReportTask, run: RunRow | None, row: StepRow | None) ->
     if run is None or row is None:
         return f"Expected a task of step {report.step_id[:NAME_CHARS_MAX]!r}, but there is none"
     if row.token != report.token:
-        return f"Expected the token of attempt {row.attempt}, but it is that of another attempt"
+        return f"Expected the token of attempt {row.attempt}, but found that of another attempt"
     if run.status in INSTANCE_TERMINAL or row.status not in GIVEN_OUT:
         return f"Expected attempt {row.attempt} to be running, but it is {row.status}"
     if row.worker is not None and row.worker != report.worker:
-        return f"Expected the word of {row.worker!r}, which has the task, but it is that of {report.worker!r}"
+        return f"Expected a report of {row.worker!r}, which has the task, but found one of {report.worker!r}"
     return None
 
 
 def refused(report: c.ReportTask, reason: str, now_ms: int) -> c.ReportRefused:
-    """The record of a word that is not taken. A name that is none is cut: the record must fit whatever was sent."""
+    """The event of a refused report. Long names are cut: the event must fit into a record, whatever was sent."""
     step_id, token, worker = (text[:NAME_CHARS_MAX] for text in (report.step_id, report.token, report.worker))
-    return c.ReportRefused(step_id, token, worker, report.report, reason, now_ms)
+    return c.ReportRefused(
+        step_id=step_id, token=token, worker=worker, report=report.report, reason=reason, at_ms=now_ms
+    )
 
 
 def begin(flow: Flow, launch: Launch) -> None:
-    """Give the work to a worker. The attempt is STARTING until one says that it has it."""
+    """Give the work to a worker. The attempt is STARTING until one reports that it has it."""
     step, attempt = launch.step, launch.attempt
     terms = terms_of(flow, step, attempt, launch.params)
     text = launch.params_json
@@ -74,16 +76,16 @@ def begin(flow: Flow, launch: Launch) -> None:
 def lease_lost(flow: Flow, step: StepPlan, row: StepRow) -> None:
     """Its lease was the waiting: another worker gets the task at once.
 
-    The silent worker may still be at it. It is told to stop, and what it says later does not have the token of the new
+    The silent worker may still work on it. It is told to stop, and its later reports do not have the token of the new
     attempt.
     """
     reason = f"Nothing was heard of {row.worker!r} for as long as its lease"
-    take_back(flow, step.step.id, row, Action.STOP, reason)
+    take_back(flow, step.step.id, row, Ending(Action.STOP, StepStatus.PLATFORM_FAILED, reason))
     flow.fail(step, row, Kind.PLATFORM, reason, at_once=True)
 
 
 def resume(flow: Flow, step: StepPlan, row: StepRow, report: c.ReportTask) -> None:
-    """Go on with a step as its worker says."""
+    """Go on with a step as its worker reports."""
     _keep_log(flow, report, row)
     if (answer := answer_of(report)) is not None:
         flow.answered = (report.step_id, row.attempt, row.iteration, answer)
@@ -91,8 +93,8 @@ def resume(flow: Flow, step: StepPlan, row: StepRow, report: c.ReportTask) -> No
 
 
 def _keep_log(flow: Flow, report: c.ReportTask, row: StepRow) -> None:
-    said = "" if report.report in REASONED else report.message
-    text = "\n".join(part for part in (report.log, said) if part)
+    message = "" if report.report in REASONED else report.message
+    text = "\n".join(part for part in (report.log, message) if part)
     if text:
         flow.draft.emit(
             c.StepLogged(
@@ -163,17 +165,17 @@ def _failed(kind: Kind) -> Callable[[Flow, c.ReportTask, StepPlan, StepRow], Non
 
 def _fatal(flow: Flow, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
     attempt: Attempt = attempt_of(report.step_id, row)
-    reason = report.message or f"The worker {report.worker!r} reported an error that no retry will mend"
+    reason = report.message or f"The worker {report.worker!r} reported an error that no retry can fix"
     flow.fail_for_good(step, attempt, StepStatus.FATALLY_FAILED, reason)
 
 
 def _stopped(flow: Flow, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
-    reason = report.message or f"The worker {report.worker!r} stopped it"
+    reason = report.message or f"The worker {report.worker!r} stopped the task"
     flow.change(attempt_of(step.step.id, row), (StepStatus.STOPPED,), reason=reason)
 
 
 def _returned(flow: Flow, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
-    reason = report.message or f"The worker {report.worker!r} gave it back"
+    reason = report.message or f"The worker {report.worker!r} returned the task"
     flow.give_back(step, row, reason)
 
 

@@ -1,196 +1,278 @@
-"""The timeline of an instance: what happened to it and to its steps, in order, told for people.
+"""The timeline of an instance: one entry for each event of the instance, in words for people.
 
     entries = timeline([*workflow_events, *run_events])
-    entries = timeline(events, newest=32)          # of each subject the newest ones
+    entry = entry_of(event)          # None if the event belongs to no timeline
 
-| type | what it tells |
+This module is the only place that words entries. The view stores them, and the test kit shows them.
+
+| type | what the entry says |
 |---|---|
-| STATUS | the subject is in this state now |
-| DETAILS | why, or something else that is good to know: a refusal, what a step logs, a loop, a restart in the queue |
-| ACTION | somebody did something |
-
-A subject is the instance, or an attempt at a step in an iteration. Of neighbours that tell the same only the first is
-kept, so what repeats itself does not push the rest out. Events of other instances are passed over.
+| STATUS | the instance or the step has a new status |
+| ACTION | a person did something |
+| LOG | anything else: a message of a worker, a loop, a signal, a refused report, a child |
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import InstanceStatus, StepStatus
+from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, StepStatus
 
-NEWEST: Final = 32
+# The order of entries of the same millisecond that stand in different streams.
+PHASE_BEFORE: Final = 0
+PHASE_RUN: Final = 1
+PHASE_AFTER: Final = 2
+CHILDREN: Final = {ChildKind.FOREACH: "iteration", ChildKind.WHILE: "round"}
+BODIES_CACHED: Final = 1_024  # most runs and steps have the same statuses and no reasons
 
 
 class EntryType(StrEnum):
-    """What an entry tells."""
+    """The kind of an entry."""
 
     STATUS = "STATUS"
-    DETAILS = "DETAILS"
     ACTION = "ACTION"
+    LOG = "LOG"
 
 
-class Subject(msgspec.Struct, frozen=True, order=True):
-    """Whom an entry is about: an attempt at a step, or, without a step, the instance."""
+class Body(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The content of an entry, without its time and its subject. An absent field is None, never empty."""
 
-    run_id: int
-    step_id: str | None = None
-    iteration: int = 0
-    attempt: int = 0
+    status: InstanceStatus | StepStatus | None = None
+    statuses: tuple[StepStatus, ...] | None = None
+    action: Action | None = None
+    author: str | None = None
+    worker: str | None = None
+    message: str | None = None
+    signal_id: str | None = None
+    restart: str | None = None
+    children: int | None = None  # how many a composite step has launched
+
+    @property
+    def text(self) -> str:
+        """The content on one line: status, action and author, message, worker."""
+        action = f"{self.action} by {self.author}" if self.action and self.author else self.action
+        worker = f"[{self.worker}]" if self.worker else None
+        return "  ".join(str(part) for part in (self.status, action, self.message, worker) if part)
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """One line of a timeline."""
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One line of a timeline. Its subject is a step if it has a `step_id`, else the instance."""
 
     at_ms: int
     type: EntryType
-    subject: Subject
-    text: str
-    status: str | None = None
-    author: str | None = None
+    body: Body
+    run_id: int | None = None
+    instance_id: int | None = None  # in events of workflows, whose key does not contain it
+    step_id: str | None = None
+    attempt: int | None = None
+    iteration: int | None = None
+    phase: int = PHASE_RUN
 
 
-def timeline(events: Iterable[Any], *, newest: int | None = None) -> list[Entry]:
-    """The entries of the events of one instance, by time; events of the same time stay in the order that they have."""
-    attempts: dict[str, Subject] = {}  # the attempt at each step that is told of: words and actions do not name it
-    found: list[Entry] = []
+def timeline(events: Iterable[object]) -> list[Entry]:
+    """The entries of the events of one instance, by time, run and phase; otherwise in the given order."""
+    found: list[tuple[tuple[int, int, int], Entry]] = []
+    run_id = 0
     for event in events:
-        if isinstance(event, c.StepChanged):
-            attempts[event.step_id] = _attempt(event)
-        tell = TOLD.get(type(event))
-        if tell is not None:
-            found.extend(tell(event, attempts))
-    found.sort(key=lambda entry: entry.at_ms)
-    kept = _without_echoes(found)
-    return kept if newest is None else _newest(kept, newest)
+        entry = entry_of(event)
+        if entry is not None:
+            run_id = entry.run_id or run_id  # an entry without a run stays with the one before it
+            found.append(((entry.at_ms, run_id, entry.phase), entry))
+    return [entry for _, entry in sorted(found, key=lambda one: one[0])]
 
 
-def _without_echoes(entries: list[Entry]) -> list[Entry]:
-    """Of entries about one subject that tell the same one after the other, the first."""
-    last: dict[Subject, Entry] = {}
-    kept = []
-    for entry in entries:
-        before = last.get(entry.subject)
-        if before is None or msgspec.structs.replace(before, at_ms=entry.at_ms) != entry:
-            kept.append(entry)
-        last[entry.subject] = entry
-    return kept
+def entry_of(event: object) -> Entry | None:
+    """The entry of an event, or None if the event belongs to no timeline."""
+    word = WORDED.get(type(event))
+    return None if word is None else word(event)
 
 
-def _newest(entries: list[Entry], count: int) -> list[Entry]:
-    left: dict[Subject, int] = defaultdict(lambda: count)
-    kept = []
-    for entry in reversed(entries):
-        left[entry.subject] -= 1
-        if left[entry.subject] >= 0:
-            kept.append(entry)
-    return kept[::-1]
+def signals_text(names: Sequence[str]) -> str:
+    """Names of signals, as a sentence shows them."""
+    return f"signal{'s' * (len(names) != 1)} {', '.join(repr(name) for name in names)}"
 
 
-Attempts = Mapping[str, Subject]
+@lru_cache(BODIES_CACHED)
+def _instance_body(status: InstanceStatus, message: str) -> Body:
+    return Body(status=status, message=message or None)
 
 
-def _attempt(event: c.StepChanged) -> Subject:
-    return Subject(event.run_id, event.step_id, event.iteration, event.attempt)
+@lru_cache(BODIES_CACHED)
+def _step_body(statuses: tuple[StepStatus, ...], worker: str | None, message: str) -> Body:
+    return Body(status=statuses[-1], statuses=statuses, worker=worker or None, message=message or None)
 
 
-def _status(at_ms: int, subject: Subject, status: StepStatus | InstanceStatus, reason: str = "") -> Iterator[Entry]:
-    yield Entry(at_ms, EntryType.STATUS, subject, str(status), status=str(status))
-    if reason:
-        yield Entry(at_ms, EntryType.DETAILS, subject, reason, status=str(status))
+def _action_body(action: Action, author: str, reason: str) -> Body:
+    return Body(action=action, author=author or None, message=reason or None)
 
 
-def _created(event: c.InstanceCreated, _: Attempts) -> Iterator[Entry]:
-    subject = Subject(event.run_id)
-    what = "started" if event.restart is None else "restarted"
-    yield Entry(event.at_ms, EntryType.ACTION, subject, f"{event.author} {what} it", author=event.author)
-    yield from _status(event.at_ms, subject, event.status, event.reason)
+# Events of workflows --------------------------------------------------------------------------------------------------
+
+_LAUNCHED: Final = Body(message="The run left the queue")
 
 
-def _launched(event: c.InstanceLaunched, _: Attempts) -> Iterator[Entry]:
-    yield Entry(event.at_ms, EntryType.DETAILS, Subject(event.run_id), "It left the queue")
+def _created(event: c.InstanceCreated) -> Entry:
+    message = event.reason or _started_by(event.parent)
+    body = Body(status=event.status, author=event.author or None, message=message or None)
+    return Entry(event.at_ms, EntryType.STATUS, body, event.run_id, event.instance_id, phase=PHASE_BEFORE)
 
 
-def _run_started(event: c.RunStarted, _: Attempts) -> Iterator[Entry]:
-    yield from _status(event.at_ms, Subject(event.run_id), InstanceStatus.IN_PROGRESS)
+def _started_by(parent: c.Parent | None) -> str:
+    return "" if parent is None else f"Started by step {parent.step_id!r} of {parent.key}"
 
 
-def _run_ended(event: c.RunEnded, _: Attempts) -> Iterator[Entry]:
-    yield from _status(event.at_ms, Subject(event.run_id), event.status, event.reason)
+def _launched(event: c.InstanceLaunched) -> Entry:
+    return Entry(event.at_ms, EntryType.LOG, _LAUNCHED, event.run_id, event.instance_id, phase=PHASE_BEFORE)
+
+
+def _ended(event: c.InstanceEnded) -> Entry | None:
+    if event.was_launched:
+        return None  # `RunEnded` says so
+    body = _instance_body(event.status, event.reason)
+    return Entry(event.at_ms, EntryType.STATUS, body, event.run_id, event.instance_id, phase=PHASE_AFTER)
+
+
+def _termination_requested(event: c.TerminationRequested) -> Entry:
+    body = _action_body(event.action, event.author, event.reason)
+    return Entry(event.at_ms, EntryType.ACTION, body, event.run_id, event.instance_id, phase=PHASE_BEFORE)
+
+
+def _unblocked(event: c.InstanceUnblocked) -> Entry:
+    body = _action_body(Action.UNBLOCK, event.author, event.reason)
+    return Entry(event.at_ms, EntryType.ACTION, body, None, event.instance_id, phase=PHASE_AFTER)
+
+
+# Events of runs -------------------------------------------------------------------------------------------------------
+
+
+def _run_started(event: c.RunStarted) -> Entry:
+    """An iteration or a round has no queue: its run is the first that is known of it."""
+    is_inline = event.parent is not None and event.parent.kind in CHILDREN
+    body = _instance_body(InstanceStatus.IN_PROGRESS, _started_by(event.parent) if is_inline else "")
+    return Entry(event.at_ms, EntryType.STATUS, body, event.run_id)
+
+
+def _run_ended(event: c.RunEnded) -> Entry:
+    message = event.reason
     if event.run_status is not event.status:
-        text = f"The run {event.run_status}, but of all runs together the instance is {event.status}"
-        yield Entry(event.at_ms, EntryType.DETAILS, Subject(event.run_id), text, status=str(event.status))
+        message = f"The status of this run alone is {event.run_status}" + (f": {message}" if message else "")
+    return Entry(event.at_ms, EntryType.STATUS, _instance_body(event.status, message), event.run_id)
 
 
-def _ended(event: c.InstanceEnded, _: Attempts) -> Iterator[Entry]:
-    """Only of runs that never left the queue: the others have told of their end themselves."""
-    if not event.was_launched:
-        yield from _status(event.at_ms, Subject(event.run_id), event.status, event.reason)
+def _step_changed(event: c.StepChanged) -> Entry:
+    body = _step_body(event.statuses, event.worker, event.reason)
+    return Entry(event.at_ms, EntryType.STATUS, body, event.run_id, None, event.step_id, event.attempt, event.iteration)
 
 
-def _step_changed(event: c.StepChanged, _: Attempts) -> Iterator[Entry]:
-    subject = _attempt(event)
-    for status in event.statuses:
-        yield from _status(event.at_ms, subject, status)
-    if event.reason:
-        yield Entry(event.at_ms, EntryType.DETAILS, subject, event.reason, status=str(event.statuses[-1]))
-    if event.worker is not None and event.statuses[-1] is StepStatus.RUNNING:
-        yield Entry(event.at_ms, EntryType.DETAILS, subject, f"The worker {event.worker!r} has it")
+def _of_step(event: c.DependenciesSet | c.DependencyMatched | c.StepLogged, body: Body) -> Entry:
+    return Entry(event.at_ms, EntryType.LOG, body, event.run_id, None, event.step_id, event.attempt, event.iteration)
 
 
-def _step_logged(event: c.StepLogged, _: Attempts) -> Iterator[Entry]:
-    subject = Subject(event.run_id, event.step_id, event.iteration, event.attempt)
-    yield Entry(event.at_ms, EntryType.DETAILS, subject, event.text)
+def _step_logged(event: c.StepLogged) -> Entry:
+    return _of_step(event, Body(worker=event.worker or None, message=event.text or None))
 
 
-def _report_refused(event: c.ReportRefused, attempts: Attempts) -> Iterator[Entry]:
-    subject = attempts.get(event.step_id)
-    if subject is not None:
-        text = f"{event.report} of {event.worker!r} was refused: {event.reason}"
-        yield Entry(event.at_ms, EntryType.DETAILS, subject, text)
+def _dependencies_set(event: c.DependenciesSet) -> Entry:
+    return _of_step(event, Body(message=f"The step waits for {signals_text(event.names)}"))
 
 
-def _loop_entered(event: c.LoopEntered, _: Attempts) -> Iterator[Entry]:
-    text = f"The loop of {event.header!r} began iteration {event.iterations[event.header]:,}"
-    yield Entry(event.at_ms, EntryType.DETAILS, Subject(event.run_id), text)
+def _dependency_matched(event: c.DependencyMatched) -> Entry:
+    what = "received" if event.signal_id else "no longer waits for"
+    body = Body(message=f"The step {what} signal {event.name!r}", signal_id=event.signal_id or None)
+    return _of_step(event, body)
 
 
-def _loop_ended(event: c.LoopEnded, _: Attempts) -> Iterator[Entry]:
-    text = f"The loop of {event.header!r} ended with iteration {event.iteration:,}"
-    yield Entry(event.at_ms, EntryType.DETAILS, Subject(event.run_id), text)
+def _loop_entered(event: c.LoopEntered) -> Entry:
+    iteration = event.iterations[event.header]
+    body = Body(message=f"The loop of {event.header!r} began iteration {iteration}")
+    return Entry(event.at_ms, EntryType.LOG, body, event.run_id, step_id=event.header, iteration=iteration)
 
 
-def _action_taken(event: c.ActionTaken, attempts: Attempts) -> Iterator[Entry]:
-    """Only of steps: what is done to an instance has been told when it was asked for."""
-    if event.step_id is not None:
-        subject = attempts.get(event.step_id, Subject(event.run_id))
-        yield _action(event.at_ms, subject, (event.author, str(event.action)), event.reason)
+def _loop_ended(event: c.LoopEnded) -> Entry:
+    body = Body(message=f"The loop of {event.header!r} ended after iteration {event.iteration}")
+    return Entry(event.at_ms, EntryType.LOG, body, event.run_id, step_id=event.header, iteration=event.iteration)
 
 
-def _action(at_ms: int, subject: Subject, who_and_what: tuple[str, str], reason: str) -> Entry:
-    author, action = who_and_what
-    text = f"{author} asked for {action}" + (f": {reason}" if reason else "")
-    return Entry(at_ms, EntryType.ACTION, subject, text, author=author)
+def _report_refused(event: c.ReportRefused) -> Entry:
+    body = Body(worker=event.worker or None, message=f"The report {event.report} was refused: {event.reason}")
+    return Entry(event.at_ms, EntryType.LOG, body, step_id=event.step_id)
 
 
-def _termination_requested(event: c.TerminationRequested, _: Attempts) -> Iterator[Entry]:
-    yield _action(event.at_ms, Subject(event.run_id), (event.author, str(event.action)), event.reason)
+def _action_taken(event: c.ActionTaken) -> Entry:
+    body = _action_body(event.action, event.author, event.reason)
+    return Entry(event.at_ms, EntryType.ACTION, body, event.run_id, step_id=event.step_id)
 
 
-def _unblocked(event: c.InstanceUnblocked, attempts: Attempts) -> Iterator[Entry]:
-    latest = max((one.run_id for one in attempts.values()), default=1)
-    yield _action(event.at_ms, Subject(latest), (event.author, "UNBLOCK"), event.reason)
+def _restart_requested(event: c.RestartRequested) -> Entry:
+    body = Body(action=Action.RESTART, author=event.author or None, restart=event.restart or None)
+    return Entry(event.at_ms, EntryType.ACTION, body, event.run_id)
 
 
-def _restart_requested(event: c.RestartRequested, _: Attempts) -> Iterator[Entry]:
-    yield _action(event.at_ms, Subject(event.run_id), (event.author, "RESTART"), "")
+# Events of children ---------------------------------------------------------------------------------------------------
+#
+# Children of a step are counted, because there may be thousands. Each child has a timeline of its own.
+
+OfAttempt = c.ChildrenPlanned | c.ChildrenLaunched | c.ChildStarted | c.ChildEnded | c.StepEnding
 
 
-TOLD: Final[Mapping[type[Any], Callable[[Any, Attempts], Iterator[Entry]]]] = {
+def _of_children(event: OfAttempt, message: str, children: int | None = None) -> Entry:
+    body = Body(message=message, children=children)
+    return Entry(event.at_ms, EntryType.LOG, body, event.run_id, None, event.step_id, event.attempt, event.iteration)
+
+
+def _children_planned(event: c.ChildrenPlanned) -> Entry | None:
+    """Not of a subworkflow, which always has one child."""
+    what = CHILDREN.get(event.kind)
+    if what is None:
+        return None
+    limit = "at most " if event.kind is ChildKind.WHILE else ""
+    text = f"The step has {limit}{event.total:,} {what}{'s' * (event.total != 1)}"
+    if event.kind is ChildKind.FOREACH and event.window:
+        text += f", at most {event.window:,} at a time"
+    if event.kept_since < event.fan_run:
+        text += "; those that succeeded in an earlier run are kept"
+    return _of_children(event, text)
+
+
+def _children_launched(event: c.ChildrenLaunched) -> Entry | None:
+    if event.child:
+        return _of_children(event, f"The step asked for an instance of {event.child!r}", children=1)
+    numbers = event.numbers
+    if not numbers:
+        return None
+    which = f"child {numbers[0]:,}" if len(numbers) == 1 else f"{len(numbers):,} children from {numbers[0]:,} on"
+    return _of_children(event, f"The step launched {which}", children=len(numbers))
+
+
+def _child_started(event: c.ChildStarted) -> Entry:
+    return _of_children(event, f"{event.child} run {event.child_run_id:,} was created")
+
+
+def _child_ended(event: c.ChildEnded) -> Entry | None:
+    if event.status is InstanceStatus.SUCCEEDED:
+        return None
+    return _of_children(event, f"Child {event.number:,} {event.status}{_because(event.reason)}")
+
+
+def _step_ending(event: c.StepEnding) -> Entry:
+    text = f"The step will be {event.status} when its children have ended{_because(event.reason)}"
+    return _of_children(event, text)
+
+
+def _run_ending(event: c.RunEnding) -> Entry:
+    text = f"The run will be {event.status} when the children of its steps have ended{_because(event.reason)}"
+    return Entry(event.at_ms, EntryType.LOG, Body(message=text), event.run_id)
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+WORDED: Final[Mapping[type[object], Callable[[Any], Entry | None]]] = {
     c.InstanceCreated: _created,
     c.InstanceLaunched: _launched,
     c.InstanceEnded: _ended,
@@ -200,9 +282,17 @@ TOLD: Final[Mapping[type[Any], Callable[[Any, Attempts], Iterator[Entry]]]] = {
     c.RunEnded: _run_ended,
     c.StepChanged: _step_changed,
     c.StepLogged: _step_logged,
+    c.DependenciesSet: _dependencies_set,
+    c.DependencyMatched: _dependency_matched,
     c.ReportRefused: _report_refused,
     c.LoopEntered: _loop_entered,
     c.LoopEnded: _loop_ended,
     c.ActionTaken: _action_taken,
     c.RestartRequested: _restart_requested,
+    c.ChildrenPlanned: _children_planned,
+    c.ChildrenLaunched: _children_launched,
+    c.ChildStarted: _child_started,
+    c.ChildEnded: _child_ended,
+    c.StepEnding: _step_ending,
+    c.RunEnding: _run_ending,
 }

@@ -284,6 +284,8 @@ def json_least(value: Value) -> int:
 def json_text(value: Value) -> str:
     """Compact JSON in which a DOUBLE is written as Java writes it."""
     cls = value.__class__
+    if cls is int:
+        return str(value)
     if cls is float:
         return double_text(value) if math.isfinite(value) else f'"{double_text(value)}"'
     if isinstance(value, dict):

@@ -32,44 +32,44 @@ def divided(content: Mapping[str, Any]) -> tuple[dict[str, Scalar], dict[str, An
     return params, {name: value for name, value in content.items() if name not in params}
 
 
-def too_large(said: c.AnnounceSignal) -> str | None:
+def too_large(signal: c.AnnounceSignal) -> str | None:
     """What is too large in a signal, in words; None if nothing is."""
-    if _is_small(said):
+    if _is_small(signal):
         return None
-    if not 0 < len(said.name) <= NAME_CHARS_MAX:
-        return f"Expected the name of a signal with 1 to {NAME_CHARS_MAX} characters, but it has {len(said.name)}"
-    if not 0 < len(said.signal_id) <= ID_CHARS_MAX:
-        return f"Expected an id of a signal with 1 to {ID_CHARS_MAX:,} characters, but it has {len(said.signal_id):,}"
+    if not 0 < len(signal.name) <= NAME_CHARS_MAX:
+        return f"Expected the name of a signal with 1 to {NAME_CHARS_MAX} characters, but it has {len(signal.name)}"
+    if not 0 < len(signal.signal_id) <= ID_CHARS_MAX:
+        return f"Expected an id of a signal with 1 to {ID_CHARS_MAX:,} characters, but it has {len(signal.signal_id):,}"
     for what, text, most in (
-        ("parameters", said.params, PARAMS_BYTES_MAX),
-        ("payload", said.payload, PAYLOAD_BYTES_MAX),
-        ("source", said.source, SOURCE_BYTES_MAX),
+        ("parameters", signal.params, PARAMS_BYTES_MAX),
+        ("payload", signal.payload, PAYLOAD_BYTES_MAX),
+        ("source", signal.source, SOURCE_BYTES_MAX),
     ):
         if (size_bytes := len(text.encode("utf-8", "surrogatepass"))) > most:
             return f"Expected at most {most:,} bytes of {what} in a signal, but found {size_bytes:,}"
     return None
 
 
-def _is_small(said: c.AnnounceSignal) -> bool:
+def _is_small(signal: c.AnnounceSignal) -> bool:
     """Whether nothing can be too large: a character takes four bytes at the most, so most signals are not measured."""
     return (
-        0 < len(said.name) <= NAME_CHARS_MAX
-        and 0 < len(said.signal_id) <= ID_CHARS_MAX
-        and 4 * len(said.params) <= PARAMS_BYTES_MAX
-        and 4 * len(said.payload) <= PAYLOAD_BYTES_MAX
-        and 4 * len(said.source) <= SOURCE_BYTES_MAX
+        0 < len(signal.name) <= NAME_CHARS_MAX
+        and 0 < len(signal.signal_id) <= ID_CHARS_MAX
+        and 4 * len(signal.params) <= PARAMS_BYTES_MAX
+        and 4 * len(signal.payload) <= PAYLOAD_BYTES_MAX
+        and 4 * len(signal.source) <= SOURCE_BYTES_MAX
     )
 
 
-def unfit(said: c.AnnounceSignal) -> str | None:
+def unfit(signal: c.AnnounceSignal) -> str | None:
     """Why a signal cannot be taken, in words; None if it can."""
     try:
-        params = params_in(said.params)
+        params = params_in(signal.params)
     except msgspec.MsgspecError as error:
         return f"Expected the parameters of a signal as strings and integers by name, but {error}"
     for value in params.values():
         if not is_param(value):
             return "Expected integers of 64 bits as parameters of a signal, but found a larger one"
-    if said.happened_at_ms is not None and not TIME_MS_MIN <= said.happened_at_ms <= TIME_MS_MAX:
-        return f"Expected a signal to happen in the years 1 to 9999, but found {said.happened_at_ms} ms"
-    return too_large(said)
+    if signal.happened_at_ms is not None and not TIME_MS_MIN <= signal.happened_at_ms <= TIME_MS_MAX:
+        return f"Expected a signal to happen in the years 1 to 9999, but found {signal.happened_at_ms} ms"
+    return too_large(signal)

@@ -32,42 +32,59 @@ OFFERS_MAX: Final = 500
 @signals.decides(c.AnnounceSignal)
 def announce(message: Message[c.AnnounceSignal], state: Signals, now_ms: int) -> Iterator[Effect]:
     """Accept a signal, unless it is a repetition or too old to tell."""
-    said = message.value
-    if (reason := unfit(said)) is not None:
+    announced = message.value
+    if (reason := unfit(announced)) is not None:
         yield SetAside(reason)
         return
     # Nothing happens in the future: a clock that is ahead must not move the time of all others.
-    happened_ms = min(said.happened_at_ms if said.happened_at_ms is not None else now_ms, now_ms)
+    happened_ms = min(announced.happened_at_ms if announced.happened_at_ms is not None else now_ms, now_ms)
     clock = state.clock.get((CLOCK,))
     generation = clock.generation if clock else 0
-    first = _known(said, state, generation)
+    first = _known(announced, state, generation)
     if first is not None:
-        yield Emit(c.SignalDuplicated(said.name, said.signal_id, first, said.source, now_ms))
+        yield Emit(
+            c.SignalDuplicated(
+                name=announced.name,
+                signal_id=announced.signal_id,
+                first_sequence=first,
+                source=announced.source,
+                at_ms=now_ms,
+            )
+        )
         return
-    name = state.names.get((said.name,)) or NEW
-    if (floor := floor_ms(name, generation, said.happened_at_ms)) is not None:
-        yield Emit(c.SignalTooLate(said.name, said.signal_id, happened_ms, floor, said.source, now_ms))
+    name = state.names.get((announced.name,)) or NEW
+    if (floor := floor_ms(name, generation, announced.happened_at_ms)) is not None:
+        yield Emit(
+            c.SignalTooLate(
+                name=announced.name,
+                signal_id=announced.signal_id,
+                happened_at_ms=happened_ms,
+                floor_at_ms=floor,
+                source=announced.source,
+                at_ms=now_ms,
+            )
+        )
         return
     sequence = name.sequence + 1
-    row = SignalRow(said.signal_id, said.params, happened_ms)
-    found, rest = bounded(concerned(said.name, (sequence, row), state, after=None), OFFERS_MAX)
+    row = SignalRow(announced.signal_id, announced.params, happened_ms)
+    found, rest = bounded(concerned(announced.name, (sequence, row), state, after=None), OFFERS_MAX)
     yield Emit(
         c.SignalAccepted(
-            name=said.name,
-            signal_id=said.signal_id,
+            name=announced.name,
+            signal_id=announced.signal_id,
             sequence=sequence,
-            params=said.params,
-            payload=said.payload,
+            params=announced.params,
+            payload=announced.payload,
             happened_at_ms=happened_ms,
-            source=said.source,
+            source=announced.source,
             offered=tuple(at.subscription for at, _ in found),
             at_ms=now_ms,
-            said_at_ms=said.happened_at_ms,
+            said_at_ms=announced.happened_at_ms,
         )
     )
     if found:
-        yield from _offer(said.name, (sequence, row), found, now_ms)
-    yield from _go_on(said.name, sequence, rest)
+        yield from _offer(announced.name, (sequence, row), found, now_ms)
+    yield from _go_on(announced.name, sequence, rest)
 
 
 def _go_on(name: str, sequence: int, rest: Cursor | None) -> Iterator[Effect]:
@@ -75,9 +92,9 @@ def _go_on(name: str, sequence: int, rest: Cursor | None) -> Iterator[Effect]:
         yield Send(SIGNAL_INTERNAL, name, c.ContinueOffers(sequence, rest.json()))
 
 
-def _known(said: c.AnnounceSignal, state: Signals, generation: int) -> int | None:
+def _known(announced: c.AnnounceSignal, state: Signals, generation: int) -> int | None:
     for one in reversed(kept(generation)):
-        row = state.seen.get((one, said.name, said.signal_id))
+        row = state.seen.get((one, announced.name, announced.signal_id))
         if row is not None:
             return row.sequence
     return None
@@ -95,15 +112,40 @@ def _offer(name: str, signal: Past, found: list[Found], now_ms: int) -> Iterator
 
 def _offer_of(name: str, signal: Past, to: SubscriptionRow) -> c.OfferSignal:
     sequence, row = signal
-    return c.OfferSignal(name, row.signal_id, sequence, row.params, row.happened_at_ms, to.generation)
+    return c.OfferSignal(
+        name=name,
+        signal_id=row.signal_id,
+        sequence=sequence,
+        params=row.params,
+        happened_at_ms=row.happened_at_ms,
+        generation=to.generation,
+    )
 
 
 def _matched(name: str, signal: Past, waiting: SubscriptionRow, now_ms: int) -> Iterator[Effect]:
     """A step has what it waits for: it waits no more."""
     (sequence, row), w = signal, waiting
-    yield Emit(c.AwaitEnded(name, w.workflow_id, w.instance_id, w.step_id, w.index, now_ms, sequence))
+    yield Emit(
+        c.AwaitEnded(
+            name=name,
+            workflow_id=w.workflow_id,
+            instance_id=w.instance_id,
+            step_id=w.step_id,
+            index=w.index,
+            at_ms=now_ms,
+            sequence=sequence,
+        )
+    )
     told = c.MatchDependency(
-        w.run_id, w.step_id, w.attempt, w.iteration, w.index, name, row.signal_id, sequence, row.params
+        run_id=w.run_id,
+        step_id=w.step_id,
+        attempt=w.attempt,
+        iteration=w.iteration,
+        index=w.index,
+        name=name,
+        signal_id=row.signal_id,
+        sequence=sequence,
+        params=row.params,
     )
     yield Send(RUN_INTERNAL, run_key(w.workflow_id, w.instance_id), told)
 
@@ -111,92 +153,108 @@ def _matched(name: str, signal: Past, waiting: SubscriptionRow, now_ms: int) -> 
 @signals.decides(c.ContinueOffers)
 def continue_offers(message: Message[c.ContinueOffers], state: Signals, now_ms: int) -> Iterator[Effect]:
     """Offer a signal to the subscriptions that the last decision did not reach."""
-    name, asked = message.key, message.value
-    signal_row = state.signals.get((name, asked.sequence))
+    name, command = message.key, message.value
+    signal_row = state.signals.get((name, command.sequence))
     if signal_row is None:
         return
-    signal = (asked.sequence, signal_row)
-    found, rest = bounded(concerned(name, signal, state, after=Cursor.parse(asked.after)), OFFERS_MAX)
+    signal = (command.sequence, signal_row)
+    found, rest = bounded(concerned(name, signal, state, after=Cursor.parse(command.after)), OFFERS_MAX)
     if found:
         offered = tuple(at.subscription for at, _ in found)
-        yield Emit(c.SignalOffered(name, asked.sequence, offered, now_ms))
+        yield Emit(c.SignalOffered(name=name, sequence=command.sequence, offered=offered, at_ms=now_ms))
         yield from _offer(name, signal, found, now_ms)
-    yield from _go_on(name, asked.sequence, rest)
+    yield from _go_on(name, command.sequence, rest)
 
 
 @signals.decides(c.SubscribeTrigger)
 def subscribe(message: Message[c.SubscribeTrigger], state: Signals, now_ms: int) -> Iterator[Effect]:
     """A trigger hears of matching signals from now on, and of those of the past if it asks for them."""
-    name, asked = message.key, message.value
-    access = _access(name, asked.match, state)
+    name, command = message.key, message.value
+    access = _access(name, command.match, state)
     yield Emit(
         c.TriggerSubscribed(
-            name, asked.workflow_id, asked.trigger_id, asked.match, access, now_ms, generation=asked.generation
+            name=name,
+            workflow_id=command.workflow_id,
+            trigger_id=command.trigger_id,
+            match=command.match,
+            access=access,
+            at_ms=now_ms,
+            generation=command.generation,
         )
     )
-    if asked.since_at_ms is not None:
-        begin = c.OfferPastSignals(asked.workflow_id, asked.trigger_id, asked.generation, asked.since_at_ms, 0)
+    if command.since_at_ms is not None:
+        begin = c.OfferPastSignals(
+            workflow_id=command.workflow_id,
+            trigger_id=command.trigger_id,
+            generation=command.generation,
+            since_at_ms=command.since_at_ms,
+            sequence=0,
+        )
         yield Send(SIGNAL_INTERNAL, name, begin)
 
 
 @signals.decides(c.OfferPastSignals)
 def offer_past_signals(message: Message[c.OfferPastSignals], state: Signals, now_ms: int) -> Iterator[Effect]:
     """Offer signals of the past to one trigger, oldest first, up to where it hears of them anyway."""
-    name, asked = message.key, message.value
-    subscription = trigger_subscription(asked.workflow_id, asked.trigger_id)
+    name, command = message.key, message.value
+    subscription = trigger_subscription(command.workflow_id, command.trigger_id)
     row = state.subscriptions.get((name, subscription))
-    if row is None or asked.generation != row.generation:
+    if row is None or command.generation != row.generation:
         return  # it was disarmed; or armed anew, and then it asks for the past itself
-    matching = past(name, conditions_of(row.match), state, Span(asked.sequence, row.since + 1))
-    wanted = ((at, one if one and one.happened_at_ms >= asked.since_at_ms else None) for at, one in matching)
+    matching = past(name, conditions_of(row.match), state, Span(command.sequence, row.since + 1))
+    wanted = ((at, one if one and one.happened_at_ms >= command.since_at_ms else None) for at, one in matching)
     found, rest = bounded(wanted, OFFERS_MAX)
     for signal in found:
-        yield Emit(c.SignalOffered(name, signal[0], (subscription,), now_ms))
+        yield Emit(c.SignalOffered(name=name, sequence=signal[0], offered=(subscription,), at_ms=now_ms))
         yield Send(TRIGGER_INTERNAL, trigger_key(row.workflow_id, row.trigger_id), _offer_of(name, signal, row))
     if rest is not None:
-        yield Send(SIGNAL_INTERNAL, name, msgspec.structs.replace(asked, sequence=rest))
+        yield Send(SIGNAL_INTERNAL, name, msgspec.structs.replace(command, sequence=rest))
 
 
 @signals.decides(c.SearchPastSignals)
 def search_past_signals(message: Message[c.SearchPastSignals], state: Signals, now_ms: int) -> Iterator[Effect]:
     """Go on searching for a signal of the past that a waiting step can have."""
-    name, asked = message.key, message.value
-    subscription = step_subscription(asked.workflow_id, asked.instance_id, asked.step_id, asked.index)
+    name, command = message.key, message.value
+    subscription = step_subscription(command.workflow_id, command.instance_id, command.step_id, command.index)
     row = state.subscriptions.get((name, subscription))
-    if row is None or asked.since != row.since:
+    if row is None or command.since != row.since:
         return  # it waits no more; or it waits anew, and then it has searched again
-    span = Span(0, asked.sequence, newest_first=True) if asked.is_latest else Span(asked.sequence, row.since + 1)
+    span = Span(0, command.sequence, newest_first=True) if command.is_latest else Span(command.sequence, row.since + 1)
     found, rest = bounded(past(name, conditions_of(row.match), state, span), 1)
     if found:
         yield from _matched(name, found[0], row, now_ms)
     elif rest is not None:
-        yield Send(SIGNAL_INTERNAL, name, msgspec.structs.replace(asked, sequence=rest))
+        yield Send(SIGNAL_INTERNAL, name, msgspec.structs.replace(command, sequence=rest))
 
 
 @signals.decides(c.UnsubscribeTrigger)
 def unsubscribe(message: Message[c.UnsubscribeTrigger], state: Signals, now_ms: int) -> Iterator[Effect]:
     """A trigger hears of nothing any more."""
-    name, asked = message.key, message.value
-    if state.subscriptions.get((name, trigger_subscription(asked.workflow_id, asked.trigger_id))) is not None:
-        yield Emit(c.TriggerUnsubscribed(name, asked.workflow_id, asked.trigger_id, now_ms))
+    name, command = message.key, message.value
+    if state.subscriptions.get((name, trigger_subscription(command.workflow_id, command.trigger_id))) is not None:
+        yield Emit(
+            c.TriggerUnsubscribed(
+                name=name, workflow_id=command.workflow_id, trigger_id=command.trigger_id, at_ms=now_ms
+            )
+        )
 
 
 @signals.decides(c.AwaitSignal)
 def await_signal(message: Message[c.AwaitSignal], state: Signals, now_ms: int) -> Iterator[Effect]:
     """A step is told of a signal of the past that matches, or waits for the next one."""
-    name, asked = message.key, message.value
-    found, rest = _first_of_the_past(name, asked, state)
+    name, command = message.key, message.value
+    found, rest = _first_of_the_past(name, command, state)
     waiting = SubscriptionRow(
-        match=asked.match,
+        match=command.match,
         access=[],
         since=0,
-        workflow_id=asked.workflow_id,
-        instance_id=asked.instance_id,
-        run_id=asked.run_id,
-        step_id=asked.step_id,
-        attempt=asked.attempt,
-        iteration=asked.iteration,
-        index=asked.index,
+        workflow_id=command.workflow_id,
+        instance_id=command.instance_id,
+        run_id=command.run_id,
+        step_id=command.step_id,
+        attempt=command.attempt,
+        iteration=command.iteration,
+        index=command.index,
     )
     if found:
         yield from _matched(name, found[0], waiting, now_ms)
@@ -204,37 +262,37 @@ def await_signal(message: Message[c.AwaitSignal], state: Signals, now_ms: int) -
     yield Emit(
         c.StepAwaits(
             name=name,
-            workflow_id=asked.workflow_id,
-            instance_id=asked.instance_id,
-            run_id=asked.run_id,
-            step_id=asked.step_id,
-            attempt=asked.attempt,
-            iteration=asked.iteration,
-            index=asked.index,
-            match=asked.match,
-            access=_access(name, asked.match, state),
+            workflow_id=command.workflow_id,
+            instance_id=command.instance_id,
+            run_id=command.run_id,
+            step_id=command.step_id,
+            attempt=command.attempt,
+            iteration=command.iteration,
+            index=command.index,
+            match=command.match,
+            access=_access(name, command.match, state),
             at_ms=now_ms,
         )
     )
     if rest is not None:
         search = c.SearchPastSignals(
-            workflow_id=asked.workflow_id,
-            instance_id=asked.instance_id,
-            step_id=asked.step_id,
-            index=asked.index,
+            workflow_id=command.workflow_id,
+            instance_id=command.instance_id,
+            step_id=command.step_id,
+            index=command.index,
             since=(state.names.get((name,)) or NEW).sequence,
-            is_latest=asked.is_latest,
+            is_latest=command.is_latest,
             sequence=rest,
         )
         yield Send(SIGNAL_INTERNAL, name, search)
 
 
-def _first_of_the_past(name: str, asked: c.AwaitSignal, state: Signals) -> tuple[list[Past], int | None]:
+def _first_of_the_past(name: str, command: c.AwaitSignal, state: Signals) -> tuple[list[Past], int | None]:
     """A signal that a step can have at once; if there was too much to look at, where to go on."""
-    conditions = conditions_of(asked.match)
-    values = None if asked.is_latest else by_value(name, conditions, state)
+    conditions = conditions_of(command.match)
+    values = None if command.is_latest else by_value(name, conditions, state)
     if values is None:
-        return bounded(past(name, conditions, state, Span(newest_first=asked.is_latest)), 1)
+        return bounded(past(name, conditions, state, Span(newest_first=command.is_latest)), 1)
     found, rest = bounded(values, 1)
     return found, None if rest is None else 0
 
@@ -242,10 +300,20 @@ def _first_of_the_past(name: str, asked: c.AwaitSignal, state: Signals) -> tuple
 @signals.decides(c.ForgetAwait)
 def forget_await(message: Message[c.ForgetAwait], state: Signals, now_ms: int) -> Iterator[Effect]:
     """A step does not wait any more."""
-    name, asked = message.key, message.value
-    subscription = step_subscription(asked.workflow_id, asked.instance_id, asked.step_id, asked.index)
+    name, command = message.key, message.value
+    subscription = step_subscription(command.workflow_id, command.instance_id, command.step_id, command.index)
     if state.subscriptions.get((name, subscription)) is not None:
-        yield Emit(c.AwaitEnded(name, asked.workflow_id, asked.instance_id, asked.step_id, asked.index, now_ms, None))
+        yield Emit(
+            c.AwaitEnded(
+                name=name,
+                workflow_id=command.workflow_id,
+                instance_id=command.instance_id,
+                step_id=command.step_id,
+                index=command.index,
+                at_ms=now_ms,
+                sequence=None,
+            )
+        )
 
 
 def _access(name: str, match: str, state: Signals) -> tuple[str, ...]:

@@ -31,19 +31,29 @@ AUTHOR: Final = "signal"
 @triggers.decides(c.SetTrigger)
 def set_trigger(message: Message[c.SetTrigger], state: Triggers, now_ms: int) -> Iterator[Effect]:
     """Arm a trigger: it is offered matching signals from now on."""
-    asked = message.value
+    command = message.value
     before = state.triggers.get((message.key,))
-    event = c.TriggerSet(asked.workflow_id, asked.trigger_id, asked.version, asked.definition, now_ms)
+    event = c.TriggerSet(
+        workflow_id=command.workflow_id,
+        trigger_id=command.trigger_id,
+        version=command.version,
+        definition=command.definition,
+        at_ms=now_ms,
+    )
     if before is None or not before.is_armed:
         yield Emit(event)
-        trigger = trigger_of(asked.definition)
+        trigger = trigger_of(command.definition)
         for name, wanted in trigger.names.items():
             match = conditions_json(wanted.match)
             subscribe = c.SubscribeTrigger(
-                asked.workflow_id, asked.trigger_id, match, trigger.since_at_ms, generation_after(before)
+                workflow_id=command.workflow_id,
+                trigger_id=command.trigger_id,
+                match=match,
+                since_at_ms=trigger.since_at_ms,
+                generation=generation_after(before),
             )
             yield Send(SIGNAL_INTERNAL, name, subscribe)
-    elif before.version != asked.version:
+    elif before.version != command.version:
         yield Emit(event)  # the same trigger in another version: it goes on with what it has
 
 
@@ -88,7 +98,16 @@ def offer_given_up(message: Message[c.OfferSignal], reason: str, state: Triggers
     """Evaluating took too long: nothing is started, and the signals are used up. All else is as it would be."""
 
     def skip(row: TriggerRow, _: Trigger, joined: Joined, now_ms: int) -> Iterator[Effect]:
-        yield Emit(c.FiringSkipped(row.workflow_id, row.trigger_id, joined.value, joined.signals, reason, now_ms))
+        yield Emit(
+            c.FiringSkipped(
+                workflow_id=row.workflow_id,
+                trigger_id=row.trigger_id,
+                join_value=joined.value,
+                signals=joined.signals,
+                reason=reason,
+                at_ms=now_ms,
+            )
+        )
 
     return _offered(message, state, now_ms, skip)
 
@@ -106,27 +125,56 @@ def _offered(message: Message[c.OfferSignal], state: Triggers, now_ms: int, fire
     if value is None:
         keys = ", ".join(trigger.names[offer.name].join_keys)
         reason = f"Expected the join keys {keys} among its parameters, but one is missing"
-        yield Emit(c.SignalPassedOver(offer.name, offer.signal_id, offer.sequence, reason, now_ms))
+        yield Emit(
+            c.SignalPassedOver(
+                name=offer.name, signal_id=offer.signal_id, sequence=offer.sequence, reason=reason, at_ms=now_ms
+            )
+        )
         return
     found = partners(key, row, trigger, value, state)
     older = found.get(offer.name)
     if older is not None and trigger.names[offer.name].is_latest:
         newest = max(older.sequence, offer.sequence)
-        reason = f"Expected the latest, and {newest} is newer"
+        reason = f"Expected the latest signal, but signal {newest} is newer"
         if newest == older.sequence:  # one of the past came behind one of now
-            yield Emit(c.SignalPassedOver(offer.name, offer.signal_id, offer.sequence, reason, now_ms))
+            yield Emit(
+                c.SignalPassedOver(
+                    name=offer.name, signal_id=offer.signal_id, sequence=offer.sequence, reason=reason, at_ms=now_ms
+                )
+            )
             return
-        yield Emit(c.SignalPassedOver(older.name, older.signal_id, older.sequence, reason, now_ms, value))
+        yield Emit(
+            c.SignalPassedOver(
+                name=older.name,
+                signal_id=older.signal_id,
+                sequence=older.sequence,
+                reason=reason,
+                at_ms=now_ms,
+                join_value=value,
+            )
+        )
         older = None
     if older is None:  # else it waits behind one of its own name, whose partners are not there either
-        found[offer.name] = c.JoinedSignal(offer.name, offer.signal_id, offer.sequence, offer.params)
+        found[offer.name] = c.JoinedSignal(
+            name=offer.name, signal_id=offer.signal_id, sequence=offer.sequence, params=offer.params
+        )
     if older is None and len(found) == len(trigger.names):
         names = list(trigger.names)
         joined = Joined(value, tuple(found[name] for name in names), names.index(offer.name))
         yield from fire(row, trigger, joined, now_ms)
     else:
         expires = None if trigger.expires_after_ms is None else now_ms + trigger.expires_after_ms
-        yield Emit(c.SignalKept(offer.name, offer.signal_id, offer.sequence, offer.params, value, now_ms, expires))
+        yield Emit(
+            c.SignalKept(
+                name=offer.name,
+                signal_id=offer.signal_id,
+                sequence=offer.sequence,
+                params=offer.params,
+                join_value=value,
+                at_ms=now_ms,
+                expires_at_ms=expires,
+            )
+        )
 
 
 def _fire(row: TriggerRow, trigger: Trigger, joined: Joined, now_ms: int) -> Iterator[Effect]:
@@ -134,14 +182,33 @@ def _fire(row: TriggerRow, trigger: Trigger, joined: Joined, now_ms: int) -> Ite
     try:
         start = start_of(row, trigger, joined, now_ms)
     except NotStarted as error:
-        yield Emit(c.FiringSkipped(row.workflow_id, row.trigger_id, value, used, str(error), now_ms))
+        yield Emit(
+            c.FiringSkipped(
+                workflow_id=row.workflow_id,
+                trigger_id=row.trigger_id,
+                join_value=value,
+                signals=used,
+                reason=str(error),
+                at_ms=now_ms,
+            )
+        )
         return
-    yield Emit(c.TriggerFired(row.workflow_id, row.trigger_id, start.request_id, value, used, now_ms, joined.last))
-    yield Send(WORKFLOW_INTERNAL, row.workflow_id, c.StartInstances(AUTHOR, (start,)))
+    yield Emit(
+        c.TriggerFired(
+            workflow_id=row.workflow_id,
+            trigger_id=row.trigger_id,
+            request_id=start.request_id,
+            join_value=value,
+            signals=used,
+            at_ms=now_ms,
+            last=joined.last,
+        )
+    )
+    yield Send(WORKFLOW_INTERNAL, row.workflow_id, c.StartTriggered(AUTHOR, (start,)))
 
 
 @triggers.timer_due
 def give_up(message: Message[TimerDue], _: Triggers, now_ms: int) -> Iterator[Effect]:
     """A signal has waited for its partners for too long."""
     generation, value, name, sequence = place_of(message.value.name)
-    yield Emit(c.SignalExpired(generation, name, sequence, value, now_ms))
+    yield Emit(c.SignalExpired(generation=generation, name=name, sequence=sequence, join_value=value, at_ms=now_ms))

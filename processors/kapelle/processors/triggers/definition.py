@@ -19,7 +19,7 @@ from kapelle.processors.signals.matching import Condition, Conditions, Operator,
 TRIGGERS_CACHED: Final = 1_024
 
 
-class Wanted(msgspec.Struct, frozen=True, omit_defaults=True):
+class SignalMatch(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which signals of one name a trigger takes, and by which parameters it joins them with those of other names."""
 
     match: Conditions = ()
@@ -30,7 +30,7 @@ class Wanted(msgspec.Struct, frozen=True, omit_defaults=True):
 class Trigger(msgspec.Struct, frozen=True, omit_defaults=True):
     """Signals that together start a workflow."""
 
-    names: dict[str, Wanted]
+    names: dict[str, SignalMatch]
     params: dict[str, Any] = {}  # definitions as JSON
     condition: str | None = None
     dedup_expr: str | None = None

@@ -31,4 +31,7 @@ def partners(key: str, row: TriggerRow, trigger: Trigger, value: str, state: Tri
     waiting = state.waiting.get((key, row.generation, value)) if len(trigger.names) > 1 else None
     if waiting is None:
         return {}
-    return {name: c.JoinedSignal(name, one.signal_id, one.sequence, one.params) for name, one in waiting.first.items()}
+    return {
+        name: c.JoinedSignal(name=name, signal_id=one.signal_id, sequence=one.sequence, params=one.params)
+        for name, one in waiting.first.items()
+    }

@@ -156,14 +156,15 @@ def _origin(event: c.InstanceCreated, snapshot: int) -> Origin:
         correlation_id=event.correlation_id,
         # Parameters that could not be evaluated are evaluated anew if the instance is restarted.
         params=None if event.status is InstanceStatus.FAILED else event.params,
+        parent=event.parent,
     )
 
 
 def _queued(event: c.InstanceCreated, generation: int, origin: Origin | None) -> Queued:
     if origin is not None:
-        return Queued(event.request_id, generation=generation, origin=origin, author=event.author)
+        return Queued(event.request_id, generation=generation, origin=origin, author=event.author, parent=event.parent)
     given = (event.params, event.run_params, event.restart)
-    return Queued(event.request_id, *given, generation, author=event.author)
+    return Queued(event.request_id, *given, generation, author=event.author, parent=event.parent)
 
 
 @workflows.applies(c.QueueDisplaced)

@@ -10,7 +10,7 @@ from kapelle.processors.definitions import parse_workflow
 from kapelle.processors.definitions.models import MatchParam, SignalTrigger
 from kapelle.processors.params import duration_ms
 from kapelle.processors.signals.matching import Condition
-from kapelle.processors.triggers.definition import Trigger, Wanted, written
+from kapelle.processors.triggers.definition import SignalMatch, Trigger, written
 from kapelle.processors.wiring import TRIGGER_INTERNAL, trigger_key
 from kapelle.processors.workflows.processor import WorkflowDraft
 from kapelle.processors.workflows.reading import definition_of, properties_of
@@ -31,12 +31,20 @@ def arm(draft: WorkflowDraft, now_ms: int) -> None:
     gone = [one for one in armed if one not in wanted]
     if not new and not gone:
         return
-    draft.emit(c.TriggersArmed(draft.key, version, tuple(new), tuple(gone), now_ms))
+    draft.emit(
+        c.TriggersArmed(workflow_id=draft.key, version=version, armed=tuple(new), disarmed=tuple(gone), at_ms=now_ms)
+    )
     for trigger_id in gone:
         removed = c.RemoveTrigger(draft.key, trigger_id, now_ms)
         draft.send(TRIGGER_INTERNAL, trigger_key(draft.key, trigger_id), removed)
     for trigger_id in new:
-        armed_now = c.SetTrigger(draft.key, trigger_id, version, wanted[trigger_id].json(), now_ms)
+        armed_now = c.SetTrigger(
+            workflow_id=draft.key,
+            trigger_id=trigger_id,
+            version=version,
+            definition=wanted[trigger_id].json(),
+            at_ms=now_ms,
+        )
         draft.send(TRIGGER_INTERNAL, trigger_key(draft.key, trigger_id), armed_now)
 
 
@@ -54,7 +62,7 @@ def _wanted(draft: WorkflowDraft, workflow: Workflow) -> dict[str, Trigger]:
 def trigger_as_run(trigger: SignalTrigger) -> Trigger:
     """A trigger of a definition, as the processor `triggers` takes it."""
     names = {
-        name: Wanted(
+        name: SignalMatch(
             match=tuple(_condition(param, one) for param, one in match.match_params.items()),
             join_keys=match.join_keys,
             is_latest=match.is_latest,

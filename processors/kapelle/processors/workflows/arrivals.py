@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from kapelle.processors.definitions import Rule
 from kapelle.processors.wiring import WORKFLOW_INTERNAL
-from kapelle.processors.workflows.deciding import decides
-from kapelle.processors.workflows.processor import WorkflowDraft
+from kapelle.processors.workflows.processor import WorkflowDraft, on_draft
 from kapelle.processors.workflows.queue import (
     Run,
     Termination,
@@ -92,11 +91,13 @@ def displace_queued(draft: WorkflowDraft, by: Run, reason: str, *, now_ms: int) 
     """End all that are queued. Beyond a batch, note that they are displaced, and end the rest by and by."""
     counts = counts_of(draft.state, draft.key)
     if counts.queued > DISPLACED_MAX or counts.displaced:
-        draft.emit(c.QueueDisplaced(draft.key, by[0], by[1], counts.queued, now_ms))
+        draft.emit(
+            c.QueueDisplaced(workflow_id=draft.key, instance_id=by[0], run_id=by[1], count=counts.queued, at_ms=now_ms)
+        )
     _end_batch(draft, BEFORE_ALL, reason, now_ms=now_ms)
 
 
-@decides(c.EndDisplaced)
+@on_draft.decides(c.EndDisplaced)
 def end_displaced(command: c.EndDisplaced, draft: WorkflowDraft, now_ms: int) -> None:
     """Go on, unless the queue was displaced again: then others go on from its head."""
     counts = counts_of(draft.state, draft.key)
@@ -118,5 +119,7 @@ def _end_batch(draft: WorkflowDraft, after: Run, reason: str, *, now_ms: int) ->
         if not noted.displaced or row.generation < noted.generation:
             end_queued(draft, last, status=InstanceStatus.STOPPED, reason=reason, now_ms=now_ms)
     if counts_of(draft.state, draft.key).displaced:
-        rest = c.EndDisplaced(noted.generation, last[0], last[1], reason)
+        rest = c.EndDisplaced(
+            generation=noted.generation, after_instance_id=last[0], after_run_id=last[1], reason=reason
+        )
         draft.send(WORKFLOW_INTERNAL, draft.key, rest)

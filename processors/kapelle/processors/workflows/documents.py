@@ -2,6 +2,7 @@
 
 from kapelle.processors.params import definitions_of
 from kapelle.processors.params.stored import values_of
+from kapelle.processors.parents import check_parent, read_back
 from kapelle.processors.runs.params import parsed_object
 from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.workflows.processor import workflows
@@ -17,3 +18,17 @@ def queue_run(command: c.QueueRun) -> None:
     definitions_of(parsed_object(command.run_params))
     if command.params is not None:
         values_of(command.params)
+    if command.parent is not None:
+        check_parent(command.parent)
+
+
+@workflows.reads(c.StartChild)
+def start_child(command: c.StartChild) -> None:
+    check_parent(command.parent)
+
+
+@workflows.reads(c.RecordRunEnd)
+def record_run_end(command: c.RecordRunEnd) -> None:
+    if command.parent is not None:
+        check_parent(command.parent)
+        read_back(command.values)

@@ -3,7 +3,8 @@
 Every workflow has some two dozen system defaults, most of them dates as text, and most workflows use few. So only those
 are evaluated that the definition or the request mentions, directly or by way of other defaults. A mention is a word
 of that name anywhere in their texts: too much is found now and then, too little never. A text that asks `params` for a
-name that it computes may mean any of them, and then all are evaluated.
+name that it computes may mean any of them, and then all are evaluated. So are they if a subworkflow step hands down all
+parameters of the workflow: the child may ask for any of them.
 """
 
 import re
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kapelle.processors.definitions import Workflow, parse_workflow
+from kapelle.processors.definitions import Step, StepKind, Workflow, parse_workflow
 from kapelle.processors.params import (
     SEL,
     WORKFLOW_DEFAULTS,
@@ -78,8 +79,17 @@ def prepared(definition: str) -> Prepared:
     """The workflow with its parameters merged as if nothing were given at the start."""
     workflow = parse_workflow(definition)
     mentioned = mentioned_in(_decoder.decode(definition))
+    if _hands_down_all(workflow.steps):
+        mentioned = msgspec.structs.replace(mentioned, is_open=True)
     layers = {"system defaults": defaults_for(mentioned), "definition": workflow.params}
     return Prepared(workflow, mentioned, merged(WORKFLOW_START, layers))
+
+
+def _hands_down_all(steps: Iterable[Step]) -> bool:
+    return any(
+        (step.kind is StepKind.SUBWORKFLOW and not step.explicit_params) or _hands_down_all(step.steps)
+        for step in steps
+    )
 
 
 def params_of(

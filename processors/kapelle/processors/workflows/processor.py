@@ -1,7 +1,8 @@
-"""The processor object, on which the other modules register what they decide and apply."""
+"""The processor `workflows`: versions, properties, the queue, and one instance for each request."""
 
 from typing import Any, Final
 
+from kapelle.processors.decisions import Done, OnDraft, Rules, repeated
 from kapelle.processors.draft import Draft
 from kapelle.processors.errors import WrongTransition
 from kapelle.processors.instances import NEXT
@@ -13,6 +14,7 @@ from kapelle.processors.wiring import (
     WORKFLOW_EVENTS,
     WORKFLOW_INTERNAL,
 )
+from kapelle.processors.workflows.bounds import check_of
 from kapelle.processors.workflows.tables import WorkflowTables
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus
@@ -30,8 +32,6 @@ class WorkflowDraft(Draft[WorkflowTables]):
     """A decision about a workflow. It is a class, not an alias, because calling an alias costs as much as a decision's
     first look into a table."""
 
-    trace: str | None = None  # what the command came with
-
     def emit(self, event: Any) -> None:
         """Decide that this is now true. What changes the status of an instance must be a change that exists."""
         kind = type(event)
@@ -48,3 +48,14 @@ class WorkflowDraft(Draft[WorkflowTables]):
         before = row.status if row is not None else None
         if status not in NEXT[before]:
             raise WrongTransition(f"{self.key}/{event.instance_id}", before or "nothing", status)
+
+
+def _earlier(command: Any, draft: WorkflowDraft) -> Done | None:
+    """The outcome of a request that was carried out before. A batch that goes on is no repetition."""
+    if getattr(command, "after_instance_id", 0):
+        return None
+    answer = draft.state.answers.get((draft.key, command.request_id))
+    return None if answer is None else repeated(version=answer.version)
+
+
+on_draft: Final = OnDraft(workflows, WorkflowDraft, Rules(lambda key: key, _earlier, check_of))

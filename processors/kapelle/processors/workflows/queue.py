@@ -15,14 +15,15 @@ import msgspec
 from kapelle.processors.effects import Effect
 from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.messages import Message
+from kapelle.processors.parents import child_end
 from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL, run_key
-from kapelle.processors.workflows.deciding import CHARS_MAX, decides
-from kapelle.processors.workflows.processor import WorkflowDraft, workflows
+from kapelle.processors.workflows.bounds import CHARS_MAX
+from kapelle.processors.workflows.processor import WorkflowDraft, on_draft, workflows
 from kapelle.processors.workflows.reading import counts_of, definition_of, strategy_of, there
 from kapelle.processors.workflows.strategies import LAUNCHES_MAX, launchable
 from kapelle.processors.workflows.tables import Origin, Queued, WorkflowTables
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action, InstanceStatus
+from kapelle.schemas.contracts import Action, InstanceStatus, Parent
 
 SNAPSHOTS_CACHED: Final = 1024
 Run = tuple[int, int]  # instance id, run id
@@ -71,6 +72,7 @@ def _launch(draft: WorkflowDraft, run: tuple[int, int], queued: Queued, *, now_m
             correlation_id=origin.correlation_id,
             restart=queued.restart,
             author=queued.author,
+            parent=queued.parent,
         ),
     )
 
@@ -104,6 +106,7 @@ class Termination(msgspec.Struct, frozen=True):
 def end_queued(draft: WorkflowDraft, run: Run, *, status: InstanceStatus, reason: str, now_ms: int) -> None:
     """End a run that waits. `runs` knows of it only if the instance has run before."""
     instance_id, run_id = run
+    queued = draft.state.queue.get((draft.key, instance_id, run_id))
     draft.emit(
         c.InstanceEnded(
             workflow_id=draft.key,
@@ -116,6 +119,17 @@ def end_queued(draft: WorkflowDraft, run: Run, *, status: InstanceStatus, reason
         )
     )
     tell_of_end(draft, run, status=status, reason=reason)
+    if queued is not None and queued.parent is not None:
+        answer_parent(draft, queued.parent, child_end(queued.parent, run_id, status, reason))
+
+
+def answer_parent(draft: WorkflowDraft, parent: Parent, end: c.RecordChildEnd) -> None:
+    """Tell the step that started an instance that a run of it has ended, if the step waits for it.
+
+    A refusal is told also to a step that would not have waited: it waits for the child to exist.
+    """
+    if parent.is_sync or not end.child_run_id:
+        draft.send(RUN_INTERNAL, parent.key, end)
 
 
 def tell_of_end(draft: WorkflowDraft, run: Run, *, status: InstanceStatus, reason: str) -> None:
@@ -162,7 +176,7 @@ def terminate_running(draft: WorkflowDraft, run: Run, wanted: Termination, *, no
 # Ends that `runs` reports -------------------------------------------------------------------------------------------
 
 
-@decides(c.RecordRunEnd)
+@on_draft.decides(c.RecordRunEnd)
 def record_run_end(command: c.RecordRunEnd, draft: WorkflowDraft, now_ms: int) -> None:
     """What is repeated, or speaks of another run than the one that runs, has no effect."""
     running = draft.state.running.get((draft.key, command.instance_id))
@@ -184,6 +198,9 @@ def _end(command: c.RecordRunEnd, draft: WorkflowDraft, now_ms: int) -> None:
             at_ms=now_ms,
         )
     )
+    if command.parent is not None:
+        end = child_end(command.parent, command.run_id, command.status, command.reason, values=command.values)
+        answer_parent(draft, command.parent, end)
 
 
 @workflows.gives_up(c.RecordRunEnd)
@@ -197,6 +214,6 @@ def end_only(message: Message[c.RecordRunEnd], _: str, state: WorkflowTables, no
     return draft.effects
 
 
-@decides(c.LaunchQueued)
+@on_draft.decides(c.LaunchQueued)
 def go_on_launching(_: c.LaunchQueued, draft: WorkflowDraft, now_ms: int) -> None:
     launch_queued(draft, now_ms)

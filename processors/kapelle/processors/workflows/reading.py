@@ -4,7 +4,7 @@ from typing import Final, TypeVar
 
 from kapelle.processors.definitions import Properties, RunStrategy
 from kapelle.processors.errors import ProcessorError
-from kapelle.processors.workflows.refusals import invalid, not_found
+from kapelle.processors.refusals import invalid, not_found
 from kapelle.processors.workflows.tables import Counts, Workflow, WorkflowTables
 
 NO_COUNTS: Final = Counts()

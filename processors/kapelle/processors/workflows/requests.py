@@ -12,21 +12,26 @@ from kapelle.processors.definitions.json_text import bounded_decimal
 from kapelle.processors.initiators import Initiator, initiator_of
 from kapelle.processors.params import Definition, ParamError, Source, check_run_params, definitions_of
 from kapelle.processors.params.nesting import NESTED_JSON_MAX, nests_too_deep
-from kapelle.processors.workflows.refusals import badly_defined, invalid
-from kapelle.schemas.contracts import Start
+from kapelle.processors.refusals import badly_defined, invalid
+from kapelle.schemas.contracts import InitiatorType, Start
 
 # A record holds a million bytes, and that of a launch holds the definition beside what the start brings.
 START_BYTES_MAX: Final = 950_000
 DEPTH_MAX: Final = 10
 INITIATORS_CACHED: Final = 256
 
-# How an instance may be started, and at which stage its run parameters are then merged.
+# How instances are started, and at which stage their run parameters are then merged.
 STARTED_BY: Final[Mapping[str, Source]] = {
     "MANUAL": Source.LAUNCH,
     "TIME": Source.TIME_TRIGGER,
     "SIGNAL": Source.SIGNAL,
     "SUBWORKFLOW": Source.SUBWORKFLOW,
 }
+# Who may claim which of them. The command tells who sent it: people send no others than `StartInstances`.
+BY_PEOPLE: Final = ("MANUAL",)
+BY_TRIGGERS: Final = ("TIME", "SIGNAL")
+BY_PARENTS: Final = ("SUBWORKFLOW",)
+MADE_BY_ENGINE: Final = frozenset(kind.value for kind in InitiatorType) - {*BY_PEOPLE, InitiatorType.OTHER.value}
 
 
 def _number(text: str) -> Decimal:
@@ -61,12 +66,13 @@ def _object(what: str, text: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=INITIATORS_CACHED)
-def checked_initiator(text: str) -> Initiator:
-    """Who or what starts an instance. Refuses what is no initiator."""
+def checked_initiator(text: str, allowed: tuple[str, ...]) -> Initiator:
+    """Who or what starts an instance. Refuses what is no initiator, and what the sender must not claim."""
     body = _object("initiator", text)
     found = initiator_of(text)
-    if found.kind not in STARTED_BY:
-        raise invalid(f"Expected one of {', '.join(STARTED_BY)} as initiator.type, but found {body.get('type')!r:.80}")
+    if found.kind not in allowed:
+        why = ": only the engine starts instances like this" if found.kind in MADE_BY_ENGINE else ""
+        raise invalid(f"Expected {' or '.join(allowed)} as initiator.type, but found {body.get('type')!r:.80}{why}")
     for name in ("params", "signals"):
         if not isinstance(body.get(name, {}), dict):
             raise invalid(f"Expected initiator.{name} as an object, but found {body[name]!r:.80}")
@@ -77,21 +83,24 @@ def checked_initiator(text: str) -> Initiator:
 
 
 def traced(text: str, initiator: Initiator, trace: str | None) -> str:
-    """The initiator with the trace that a start came with: its run may be launched by somebody else's end."""
-    if trace is None or initiator.traceparent is not None:
+    """The initiator with the trace that a start came with: its run may be launched by somebody else's end.
+
+    A child knows its trace already, and what its parent heard last may have come with another.
+    """
+    if trace is None or initiator.traceparent is not None or initiator.root_cause is not None:
         return text
     return f'{text.rstrip()[:-1]},"traceparent":{msgspec.json.encode(trace).decode()}}}'
 
 
-def run_params_of(text: str) -> dict[str, Definition]:
-    """The parameters that are given for the workflow."""
-    return _definitions("run_params", _object("run_params", text))
+def run_params_of(text: str, *, trusted: bool = False) -> dict[str, Definition]:
+    """The parameters that are given for the workflow. Those of a parent may have names that are the system's."""
+    return _definitions("run_params", _object("run_params", text), trusted=trusted)
 
 
 def step_run_params_of(text: str, workflow: Workflow) -> Mapping[str, Any]:
-    """The parameters that are given for steps, as they were written."""
+    """The parameters that are given for steps, as they were written. Those for steps inside loops reach every round."""
     by_step = _object("step_run_params", text)
-    known = {step.id for step in workflow.steps} if by_step else frozenset()
+    known = {step.id for step in workflow.all_steps()} if by_step else frozenset()
     for step_id, raw in by_step.items():
         if step_id not in known:
             raise invalid(f"Expected a step of the workflow in step_run_params, but found {step_id!r:.80}")
@@ -101,9 +110,10 @@ def step_run_params_of(text: str, workflow: Workflow) -> Mapping[str, Any]:
     return by_step
 
 
-def _definitions(what: str, raw: Mapping[str, Any]) -> dict[str, Definition]:
+def _definitions(what: str, raw: Mapping[str, Any], *, trusted: bool = False) -> dict[str, Definition]:
     try:
-        check_run_params(raw)
+        if not trusted:
+            check_run_params(raw)
         return definitions_of(raw)
     except ParamError as error:
         raise invalid(f"{error} ({what})") from None

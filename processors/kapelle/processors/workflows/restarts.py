@@ -1,23 +1,44 @@
 """Restarting an instance that has ended: a new run, which goes through the run strategy like a start."""
 
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
 from kapelle.processors.definitions import parse_workflow
+from kapelle.processors.effects import Effect
 from kapelle.processors.instances import INSTANCE_TERMINAL
+from kapelle.processors.messages import Message
 from kapelle.processors.params import ParamError, new_budget
 from kapelle.processors.params.host import InstanceFacts
 from kapelle.processors.params.stored import values_json
+from kapelle.processors.parents import child_end
+from kapelle.processors.refusals import Refused, invalid, not_found, refuse_given_up
+from kapelle.processors.runs.restarts import Restart
+from kapelle.processors.wiring import RUN_INTERNAL
 from kapelle.processors.workflows.arrivals import arrive
-from kapelle.processors.workflows.deciding import decides
 from kapelle.processors.workflows.params import NewRun, params_again, params_of
-from kapelle.processors.workflows.processor import WorkflowDraft
+from kapelle.processors.workflows.parents import tell_of_arrival
+from kapelle.processors.workflows.processor import WorkflowDraft, on_draft, workflows
+from kapelle.processors.workflows.queue import answer_parent
 from kapelle.processors.workflows.reading import definition_of, there, workflow_of
-from kapelle.processors.workflows.refusals import Refused, invalid, not_found
 from kapelle.processors.workflows.requests import check_size, run_params_of
-from kapelle.processors.workflows.tables import Instance, Origin
+from kapelle.processors.workflows.tables import Instance, Origin, WorkflowTables
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import InstanceStatus, Refusal
+from kapelle.schemas.contracts import InstanceStatus, Parent, Refusal
 
 
-@decides(c.QueueRun)
+@workflows.gives_up(c.QueueRun)
+def restart_given_up(message: Message[c.QueueRun], reason: str, state: WorkflowTables, now_ms: int) -> Iterable[Effect]:
+    """The request is refused. A parent is told that its child is."""
+    parent = message.value.parent
+    if parent is None:
+        return refuse_given_up(message, reason, state, now_ms)
+    draft = WorkflowDraft(workflows, message.key, state)
+    answer_parent(draft, parent, child_end(parent, 0, InstanceStatus.FAILED, reason))
+    return draft.effects
+
+
+@on_draft.decides(c.QueueRun)
 def queue_run(command: c.QueueRun, draft: WorkflowDraft, now_ms: int) -> None:
     known = draft.state.requests.get((draft.key, command.request_id))
     if known is not None:
@@ -31,11 +52,51 @@ def queue_run(command: c.QueueRun, draft: WorkflowDraft, now_ms: int) -> None:
             )
         )
         return
+    if command.parent is not None:
+        _queue_child(command, command.parent, draft, now_ms)
+        return
+    _, origin = ended_instance(draft, command.instance_id)
+    if origin.parent is None:
+        _arrive(command, draft, now_ms)
+    else:
+        params = None if command.run_params == "{}" else _params_of_unrun(command, draft, origin, now_ms=now_ms)
+        _climb(command, origin.parent, draft, params)
+
+
+def _climb(command: c.QueueRun, parent: Parent, draft: WorkflowDraft, params: str | None) -> None:
+    """Somebody restarts a child that ended before it ran: its parent is asked, as `runs` does for those that ran."""
+    restart = replace(Restart.parse(command.restart), params=params)
+    draft.send(
+        RUN_INTERNAL,
+        parent.key,
+        c.RestartBelow(
+            request_id=command.request_id,
+            author=command.author,
+            step_id=parent.step_id,
+            number=parent.number,
+            restart=restart.json(),
+        ),
+    )
+
+
+def _queue_child(command: c.QueueRun, parent: Parent, draft: WorkflowDraft, now_ms: int) -> None:
+    """The same for a child: its parent is told what comes of it."""
+    try:
+        created = _arrive(command, draft, now_ms)
+    except Refused as refused:
+        answer_parent(draft, parent, child_end(parent, 0, InstanceStatus.FAILED, refused.message))
+        return
+    tell_of_arrival(draft, parent, created)
+
+
+def _arrive(command: c.QueueRun, draft: WorkflowDraft, now_ms: int) -> c.InstanceCreated:
     instance, origin = ended_instance(draft, command.instance_id)
     params = command.params or _params_of_unrun(command, draft, origin, now_ms=now_ms)
     definition = definition_of(draft.state, draft.key, origin.version)
     check_size(definition, params, command.run_params, command.restart, origin.step_run_params, origin.initiator)
-    arrive(draft, [_created(command, (instance, origin), params, key=draft.key, now_ms=now_ms)], now_ms=now_ms)
+    created = _created(command, (instance, origin), params, key=draft.key, now_ms=now_ms)
+    arrive(draft, [created], now_ms=now_ms)
+    return created
 
 
 def instance_of(draft: WorkflowDraft, instance_id: int) -> Instance:
@@ -109,4 +170,5 @@ def _created(
         correlation_id=origin.correlation_id,
         restart=command.restart,
         at_ms=now_ms,
+        parent=command.parent,
     )

@@ -8,7 +8,7 @@ found by its place, with all that its launch needs in one row, so a queue of a m
 import msgspec
 
 from kapelle.processors.tables import Tables, table
-from kapelle.schemas.contracts import Action, InstanceStatus
+from kapelle.schemas.contracts import Action, InstanceStatus, Parent
 
 
 class Workflow(msgspec.Struct, frozen=True):
@@ -76,6 +76,7 @@ class Origin(msgspec.Struct, frozen=True):
     runtime_tags: str
     correlation_id: str
     params: str | None
+    parent: Parent | None = None  # the step that the instance is a child of
 
 
 class Queued(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -88,6 +89,7 @@ class Queued(msgspec.Struct, frozen=True, omit_defaults=True):
     generation: int = 0  # that of the queue when the run came
     origin: Origin | None = None  # of a first run: it has no row of its own before the run leaves the queue
     author: str = ""
+    parent: Parent | None = None  # the step that the instance is a child of
 
 
 class Running(msgspec.Struct, frozen=True):

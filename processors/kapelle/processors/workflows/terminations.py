@@ -6,10 +6,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from kapelle.processors.decisions import LATER, Done, unchanged
 from kapelle.processors.instances import INSTANCE_TERMINAL
+from kapelle.processors.refusals import invalid
 from kapelle.processors.wiring import WORKFLOW_INTERNAL
-from kapelle.processors.workflows.deciding import Done, decides, unchanged
-from kapelle.processors.workflows.processor import WorkflowDraft
+from kapelle.processors.workflows.processor import WorkflowDraft, on_draft
 from kapelle.processors.workflows.queue import (
     STATUS_AFTER,
     Run,
@@ -20,7 +21,6 @@ from kapelle.processors.workflows.queue import (
     terminate_running,
 )
 from kapelle.processors.workflows.reading import counts_of, workflow_of
-from kapelle.processors.workflows.refusals import invalid
 from kapelle.processors.workflows.restarts import instance_of
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus
@@ -34,7 +34,7 @@ def _check_action(action: Action) -> None:
         raise invalid(f"Expected STOP or KILL, but found {action}")
 
 
-@decides(c.TerminateInstance)
+@on_draft.carries_out(c.TerminateInstance)
 def terminate_instance(command: c.TerminateInstance, draft: WorkflowDraft, now_ms: int) -> Done:
     _check_action(command.action)
     instance = instance_of(draft, command.instance_id)
@@ -45,14 +45,14 @@ def terminate_instance(command: c.TerminateInstance, draft: WorkflowDraft, now_m
             f"Expected instance {draft.key}/{command.instance_id} to be queued or running, but it is {instance.status}"
         )
     wanted = Termination(command.request_id, command.author, command.action, command.reason)
-    is_told = _terminate(draft, (command.instance_id, instance.run_id), wanted, now_ms=now_ms)
+    is_told = terminate(draft, (command.instance_id, instance.run_id), wanted, now_ms=now_ms)
     launch_queued(draft, now_ms)
     if not is_told:
         return unchanged("The run was told to end before", instance_id=command.instance_id)
     return Done(instance_id=command.instance_id, count=1)
 
 
-def _terminate(draft: WorkflowDraft, run: Run, wanted: Termination, *, now_ms: int) -> bool:
+def terminate(draft: WorkflowDraft, run: Run, wanted: Termination, *, now_ms: int) -> bool:
     """End a run that is alive, at once if it waits. Whether there was anything to tell it."""
     running = draft.state.running.get((draft.key, run[0]))
     if running is None:
@@ -65,15 +65,15 @@ def _terminate(draft: WorkflowDraft, run: Run, wanted: Termination, *, now_ms: i
     return True
 
 
-@decides(c.TerminateInstances)
-def terminate_instances(command: c.TerminateInstances, draft: WorkflowDraft, now_ms: int) -> Done | None:
+@on_draft.carries_out(c.TerminateInstances)
+def terminate_instances(command: c.TerminateInstances, draft: WorkflowDraft, now_ms: int) -> Done:
     _check_action(command.action)
     workflow_of(draft.state, draft.key)
     upto = _upto(command, draft)
     found = _alive(draft, max(command.after_instance_id, 0), upto)
     batch, is_last = found[:TERMINATED_MAX], len(found) <= TERMINATED_MAX
     wanted = Termination(command.request_id, command.author, command.action, command.reason)
-    count = sum(_terminate(draft, run, wanted, now_ms=now_ms) for run in batch)
+    count = sum(terminate(draft, run, wanted, now_ms=now_ms) for run in batch)
     draft.emit(
         c.TerminationProgressed(
             request_id=command.request_id, workflow_id=draft.key, count=count, is_last=is_last, at_ms=now_ms
@@ -84,7 +84,7 @@ def terminate_instances(command: c.TerminateInstances, draft: WorkflowDraft, now
         return Done(count=command.count + count)
     rest = replace(command, after_instance_id=batch[-1][0], upto_instance_id=upto, count=command.count + count)
     draft.send(WORKFLOW_INTERNAL, draft.key, rest)
-    return None
+    return LATER
 
 
 def _upto(command: c.TerminateInstances | c.UnblockInstances, draft: WorkflowDraft) -> int:
@@ -103,8 +103,8 @@ def _alive(draft: WorkflowDraft, after: int, upto: int) -> list[Run]:
     return list(islice(merge(queued, running), TERMINATED_MAX + 1))
 
 
-@decides(c.UnblockInstances)
-def unblock_instances(command: c.UnblockInstances, draft: WorkflowDraft, now_ms: int) -> Done | None:
+@on_draft.carries_out(c.UnblockInstances)
+def unblock_instances(command: c.UnblockInstances, draft: WorkflowDraft, now_ms: int) -> Done:
     found = _failed(command, draft)
     for instance_id in found[:UNBLOCKED_MAX]:
         draft.emit(
@@ -121,7 +121,7 @@ def unblock_instances(command: c.UnblockInstances, draft: WorkflowDraft, now_ms:
     if len(found) > UNBLOCKED_MAX:
         rest = replace(command, after_instance_id=found[UNBLOCKED_MAX - 1], upto_instance_id=_upto(command, draft))
         draft.send(WORKFLOW_INTERNAL, draft.key, rest)
-        return None
+        return LATER
     if not found and not command.after_instance_id:
         return unchanged("There is nothing to unblock", instance_id=command.instance_id)
     return Done(instance_id=command.instance_id)

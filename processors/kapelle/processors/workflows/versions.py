@@ -2,20 +2,20 @@
 
 import msgspec
 
+from kapelle.processors.decisions import Done, unchanged
 from kapelle.processors.definitions import DefinitionRefused, Push, merged_properties, parse_push
+from kapelle.processors.refusals import Refused, badly_defined, invalid
 from kapelle.processors.workflows.arming import arm
-from kapelle.processors.workflows.deciding import Done, decides, unchanged
-from kapelle.processors.workflows.processor import WorkflowDraft
+from kapelle.processors.workflows.processor import WorkflowDraft, on_draft
 from kapelle.processors.workflows.properties import change
 from kapelle.processors.workflows.queue import launch_queued
 from kapelle.processors.workflows.reading import counts_of, properties_of, version_by, workflow_of
-from kapelle.processors.workflows.refusals import Refused, badly_defined, invalid
 from kapelle.processors.workflows.tables import Workflow
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Refusal
 
 
-@decides(c.PushVersion)
+@on_draft.carries_out(c.PushVersion)
 def push_version(command: c.PushVersion, draft: WorkflowDraft, now_ms: int) -> Done:
     push = _parsed(command, draft.key)
     before = draft.state.workflows.get((draft.key,)) or Workflow()
@@ -59,14 +59,14 @@ def _change_properties(command: c.PushVersion, draft: WorkflowDraft, push: Push,
         made = merged_properties(current, push.properties, is_push=True)
     except DefinitionRefused as error:
         raise badly_defined("properties of a workflow", error) from None
-    change(draft, command, properties=made, said=_said(command), now_ms=now_ms)
+    change(draft, command, properties=made, changes=_pushed_properties(command), now_ms=now_ms)
 
 
 class _Request(msgspec.Struct):
     properties: msgspec.Raw
 
 
-def _said(command: c.PushVersion) -> str:
+def _pushed_properties(command: c.PushVersion) -> str:
     """The properties as they were pushed."""
     return bytes(msgspec.json.decode(command.definition, type=_Request).properties).decode()
 
@@ -84,7 +84,7 @@ def _activate(command: c.PushVersion | c.ActivateVersion, draft: WorkflowDraft, 
     )
 
 
-@decides(c.ActivateVersion)
+@on_draft.carries_out(c.ActivateVersion)
 def activate_version(command: c.ActivateVersion, draft: WorkflowDraft, now_ms: int) -> Done:
     workflow = workflow_of(draft.state, draft.key)
     version = version_by(command.version, workflow, draft.key)
@@ -95,7 +95,7 @@ def activate_version(command: c.ActivateVersion, draft: WorkflowDraft, now_ms: i
     return Done(version=version)
 
 
-@decides(c.DeactivateWorkflow)
+@on_draft.carries_out(c.DeactivateWorkflow)
 def deactivate_workflow(command: c.DeactivateWorkflow, draft: WorkflowDraft, now_ms: int) -> Done:
     workflow = workflow_of(draft.state, draft.key)
     if not workflow.active_version:
@@ -113,7 +113,7 @@ def deactivate_workflow(command: c.DeactivateWorkflow, draft: WorkflowDraft, now
     return Done(version=workflow.active_version)
 
 
-@decides(c.DeleteWorkflow)
+@on_draft.carries_out(c.DeleteWorkflow)
 def delete_workflow(command: c.DeleteWorkflow, draft: WorkflowDraft, now_ms: int) -> Done:
     workflow_of(draft.state, draft.key)
     counts = counts_of(draft.state, draft.key)

@@ -1,10 +1,11 @@
-"""Where an event stands, and the rows that every event may leave there: timeline entries, outcomes of requests."""
+"""The position of an event, and the rows that any event may write: entries of timelines, outcomes of requests."""
 
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final, Protocol
 
 import msgspec
 
+from kapelle.processors.runs import timeline
 from kapelle.processors.wiring import WORKFLOW_EVENTS, ids_of
 from kapelle.schemas.contracts import InstanceStatus
 from kapelle.topology.journal import Entry
@@ -17,11 +18,7 @@ RANK_ENDED: Final = 3
 # The rank and the word of each status.
 STANDINGS: Final = {status: (RANKS.get(status, RANK_ENDED), status.value) for status in InstanceStatus}
 KEYS_CACHED: Final = 4_096  # most events of an instance stand together
-
-# What comes first of things that happen in the same millisecond and stand on different streams.
-PHASE_BEFORE: Final = 0
-PHASE_RUN: Final = 1
-PHASE_AFTER: Final = 2
+BODIES_CACHED: Final = 1_024  # most runs and steps have the same entries
 
 
 class At(msgspec.Struct, frozen=True, gc=False):
@@ -45,49 +42,46 @@ _ids_of = lru_cache(KEYS_CACHED)(ids_of)
 _encode = msgspec.json.Encoder().encode
 
 
-def as_json(value: Any) -> str:
+def as_json(value: object) -> str:
     """A value as compact JSON."""
     return _encode(value).decode()
 
 
-class Moment(msgspec.Struct, frozen=True, gc=False):
-    """What a timeline entry is about. Events of runs know their instance; those of workflows must name it."""
-
-    at_ms: int
-    type: str
-    run_id: int | None = None
-    instance_id: int | None = None
-    step_id: str | None = None
-    attempt: int | None = None
-    iteration: int | None = None
-    phase: int = PHASE_RUN
+@lru_cache(BODIES_CACHED)
+def _body(body: timeline.Body) -> msgspec.Raw:
+    return msgspec.Raw(_encode(body))
 
 
-def tell(rows: Rows, at: At, moment: Moment, body: msgspec.Raw) -> None:
+def tell(rows: Rows, at: At, entry: timeline.Entry) -> None:
     """Add an entry to the timeline of an instance."""
-    instance_id = at.instance_id if moment.instance_id is None else moment.instance_id
+    instance_id = at.instance_id if entry.instance_id is None else entry.instance_id
     rows.tell(
-        (at.workflow_id, instance_id, moment.at_ms, at.stream, at.partition),
+        (at.workflow_id, instance_id, entry.at_ms, at.stream, at.partition),
         (
             at.offset,
-            moment.run_id,
-            moment.phase,
-            moment.type,
-            moment.step_id,
-            moment.attempt,
-            moment.iteration,
-            body,
+            entry.run_id,
+            entry.phase,
+            entry.type.value,
+            entry.step_id,
+            entry.attempt,
+            entry.iteration,
+            _body(entry.body),
         ),
     )
 
 
-def body_of(**body: Any) -> msgspec.Raw:
-    """What an entry tells. What is empty is left out."""
-    return msgspec.Raw(_encode({name: value for name, value in body.items() if value}))
+class Answer(Protocol):
+    """An event that answers a request."""
+
+    @property
+    def request_id(self) -> str: ...
+
+    @property
+    def at_ms(self) -> int: ...
 
 
-def outcome(rows: Rows, at: At, event: Any, instance_id: int | None = None, **body: Any) -> None:
-    """What came of a request."""
+def outcome(rows: Rows, at: At, event: Answer, instance_id: int | None = None, **body: object) -> None:
+    """Write the answer to a request."""
     cells: Cells = {
         "workflow_id": at.workflow_id,
         "instance_id": at.instance_id if instance_id is None else instance_id,

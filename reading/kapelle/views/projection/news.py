@@ -1,4 +1,4 @@
-"""What waiters wait for: they name it by these words."""
+"""The names of the news that waiters wait for."""
 
 from typing import Final
 

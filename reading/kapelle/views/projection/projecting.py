@@ -1,11 +1,12 @@
-"""Which streams the view follows, and what it makes of each of their entries."""
+"""The streams that the view follows, and the changes that their entries make."""
 
 from typing import Final
 
+from kapelle.processors.runs.timeline import entry_of
 from kapelle.processors.wiring import CANCELLATIONS, RUN_EVENTS, SIGNAL_EVENTS, TASKS, TRIGGER_EVENTS, WORKFLOW_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.topology.journal import Entry
-from kapelle.views.projection.at import At
+from kapelle.views.projection.at import At, tell
 from kapelle.views.projection.runs import OF_RUNS, task_cancelled, task_given
 from kapelle.views.projection.signals import OF_SIGNALS
 from kapelle.views.projection.triggers import OF_TRIGGERS
@@ -30,13 +31,17 @@ def project(rows: Rows, entry: Entry) -> None:
     if events is not None:
         change = events.get(kind)
         if change is not None:
-            change(rows, At.of(entry), value)
+            at = At.of(entry)
+            change(rows, at, value)
+            told = entry_of(value)
+            if told is not None:
+                tell(rows, at, told)
         return
     signalled = SIGNALLED.get(entry.stream)
     if signalled is not None:
-        tell = signalled.get(kind)
-        if tell is not None:
-            tell(rows, entry, value)
+        project_signal = signalled.get(kind)
+        if project_signal is not None:
+            project_signal(rows, entry, value)
     elif isinstance(value, c.Task):
         task_given(rows, value)
     elif isinstance(value, c.CancelTask):

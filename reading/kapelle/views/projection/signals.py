@@ -1,7 +1,7 @@
-"""What the events of signals do to the view. All events of a name stand on one partition, in order."""
+"""The changes that events of signals make to the view. All events of a name are on one partition, in order."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 
@@ -42,8 +42,21 @@ def _origin(source: _Source) -> Cells:
     return {"workflow_id": source.workflow_id, "instance_id": source.workflow_instance_id, "step_id": source.step_id}
 
 
-def _outcome(rows: Rows, entry: Entry, event: Any, source: _Source, **body: Any) -> None:
-    """Whoever announced through the API hears what came of it."""
+class _Announced(Protocol):
+    """An event that answers an announcement."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def signal_id(self) -> str: ...
+
+    @property
+    def at_ms(self) -> int: ...
+
+
+def _outcome(rows: Rows, entry: Entry, event: _Announced, source: _Source, **body: object) -> None:
+    """Write the answer to an announcement through the API."""
     if source.request_id is not None:
         cells: Cells = {
             "workflow_id": announcer(event.name),

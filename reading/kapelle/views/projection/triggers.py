@@ -1,7 +1,7 @@
-"""What the events of triggers do to the view. All events of a trigger stand on one partition, in order."""
+"""The changes that events of triggers make to the view. All events of a trigger are on one partition, in order."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from kapelle.schemas import contracts as c
 from kapelle.topology.journal import Entry
@@ -22,7 +22,17 @@ def _trigger(entry: Entry) -> tuple[str, str]:
     return workflow_id, trigger_id
 
 
-def _verdict(rows: Rows, entry: Entry, event: Any, at: tuple[str, int], cells: Cells) -> None:
+class _Judged(Protocol):
+    """An event about a signal that a trigger was offered."""
+
+    @property
+    def join_value(self) -> str | None: ...
+
+    @property
+    def at_ms(self) -> int: ...
+
+
+def _verdict(rows: Rows, entry: Entry, event: _Judged, at: tuple[str, int], cells: Cells) -> None:
     cells |= {"join_value": event.join_value, "at_ms": event.at_ms, "position": entry.offset}
     rows.put("trigger_signals", (*_trigger(entry), *at), cells)
 

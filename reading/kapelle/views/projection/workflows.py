@@ -1,18 +1,25 @@
-"""What the events of workflows do to the view."""
+"""The changes that events of workflows make to the rows of the view."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from kapelle.schemas import contracts as c
 from kapelle.views.labels import declared_tags, labels_of
-from kapelle.views.projection.at import PHASE_AFTER, PHASE_BEFORE, STANDINGS, At, Moment, body_of, outcome, tell
-from kapelle.views.rows import Cells, Rows
+from kapelle.views.projection.at import STANDINGS, At, outcome
+from kapelle.views.projection.children import placed
+from kapelle.views.rows import Cell, Cells, Rows
 
 OF_PROPERTIES: Final = 0  # in place of a version
 ENGINE: Final = "kapelle"  # the author of what nobody asked for
-LAUNCHED: Final = body_of(message="Left the queue of its run strategy")
+
+
+class Timed(Protocol):
+    """An event with the time at which it happened."""
+
+    @property
+    def at_ms(self) -> int: ...
 
 
 class _Named(msgspec.Struct):
@@ -20,14 +27,14 @@ class _Named(msgspec.Struct):
 
 
 class _Owned(msgspec.Struct):
-    owner: str | dict[str, Any] | None = None
+    owner: str | dict[str, object] | None = None
 
 
-def _change(rows: Rows, at: At, event: Any, **cells: Any) -> None:
+def _change(rows: Rows, at: At, event: Timed, **cells: Cell) -> None:
     rows.put("workflows", (at.workflow_id,), {**cells, "modified_at_ms": event.at_ms})
 
 
-def _note(rows: Rows, at: At, event: Any, log: str) -> None:
+def _note(rows: Rows, at: At, event: Timed, log: str) -> None:
     cells: Cells = {"author": getattr(event, "author", ENGINE), "log": log, "at_ms": event.at_ms}
     rows.put("notes", (at.workflow_id, at.offset), cells)
 
@@ -74,7 +81,8 @@ def _workflow_deactivated(rows: Rows, at: At, event: c.WorkflowDeactivated) -> N
 
 def _properties_changed(rows: Rows, at: At, event: c.PropertiesChanged) -> None:
     owner = msgspec.json.decode(event.properties, type=_Owned).owner
-    _change(rows, at, event, owner=owner.get("name") if isinstance(owner, dict) else owner)
+    name = owner.get("name") if isinstance(owner, dict) else owner
+    _change(rows, at, event, owner=name if isinstance(name, str) else None)
     cells: Cells = {"properties": event.properties, "author": event.author, "at_ms": event.at_ms}
     rows.put("properties", (at.workflow_id,), cells)
     _declare(rows, at, OF_PROPERTIES, event.properties)
@@ -109,13 +117,11 @@ def _instance_created(rows: Rows, at: At, event: c.InstanceCreated) -> None:
     rank, status = STANDINGS[event.status]
     rows.stand((*instance, run_id), rank, status)
     # A later run finds what the first one has written, unless the view has let go of it.
-    rows.put("instances", instance, {}, {"created_at_ms": at_ms})
+    rows.put("instances", instance, placed(event.parent), {"created_at_ms": at_ms})
     labels = labels_of(event.params, event.runtime_tags, event.initiator)
     rows.label(instance, at_ms if run_id == 1 else None, event.version, labels)
     if run_id == 1:
         rows.put("workflows", (at.workflow_id,), {"latest_instance_id": event.instance_id})
-    body = body_of(status=status, author=event.author, message=event.reason)
-    tell(rows, at, Moment(at_ms, "STATUS", run_id, event.instance_id, phase=PHASE_BEFORE), body)
     about = {"run_id": run_id, "version": event.version, "status": status, "reason": event.reason}
     outcome(rows, at, event, event.instance_id, **about)
 
@@ -128,8 +134,6 @@ def _instance_launched(rows: Rows, at: At, event: c.InstanceLaunched) -> None:
     run = (at.workflow_id, event.instance_id, event.run_id)
     rows.put("runs", run, {"launched_at_ms": event.at_ms})
     rows.stand(run, *STANDINGS[c.InstanceStatus.IN_PROGRESS])
-    moment = Moment(event.at_ms, "LOG", event.run_id, event.instance_id, phase=PHASE_BEFORE)
-    tell(rows, at, moment, LAUNCHED)
 
 
 def _queue_displaced(rows: Rows, at: At, event: c.QueueDisplaced) -> None:
@@ -137,10 +141,8 @@ def _queue_displaced(rows: Rows, at: At, event: c.QueueDisplaced) -> None:
     _note(rows, at, event, f"Stopped {event.count} queued runs: {by} was started")
 
 
-def _termination_requested(rows: Rows, at: At, event: c.TerminationRequested) -> None:
-    action = event.action.value
-    moment = Moment(event.at_ms, "ACTION", event.run_id, event.instance_id, phase=PHASE_BEFORE)
-    tell(rows, at, moment, body_of(action=action, author=event.author, message=event.reason))
+def only_told(_: Rows, __: At, ___: object) -> None:
+    """The event changes nothing but the timeline."""
 
 
 def _termination_progressed(_: Rows, __: At, ___: c.TerminationProgressed) -> None:
@@ -151,15 +153,6 @@ def _instance_ended(rows: Rows, at: At, event: c.InstanceEnded) -> None:
     run = (at.workflow_id, event.instance_id, event.run_id)
     rows.put("runs", run, {"recorded_at_ms": event.at_ms, "recorded_reason": event.reason})
     rows.stand(run, *STANDINGS[event.status])
-    if not event.was_launched:  # of one that was, `runs` tells the end
-        moment = Moment(event.at_ms, "STATUS", event.run_id, event.instance_id, phase=PHASE_AFTER)
-        tell(rows, at, moment, body_of(status=event.status.value, message=event.reason))
-
-
-def _instance_unblocked(rows: Rows, at: At, event: c.InstanceUnblocked) -> None:
-    moment = Moment(event.at_ms, "ACTION", None, event.instance_id, phase=PHASE_AFTER)
-    body = body_of(action=c.Action.UNBLOCK.value, author=event.author, message=event.reason)
-    tell(rows, at, moment, body)
 
 
 def command_settled(rows: Rows, at: At, event: c.CommandSettled) -> None:
@@ -185,10 +178,10 @@ OF_WORKFLOWS: Final[Mapping[type[Any], Callable[[Rows, At, Any], None]]] = {
     c.StartDuplicated: _start_duplicated,
     c.InstanceLaunched: _instance_launched,
     c.QueueDisplaced: _queue_displaced,
-    c.TerminationRequested: _termination_requested,
+    c.TerminationRequested: only_told,
     c.TerminationProgressed: _termination_progressed,
     c.InstanceEnded: _instance_ended,
-    c.InstanceUnblocked: _instance_unblocked,
+    c.InstanceUnblocked: only_told,
     c.CommandSettled: command_settled,
     c.CommandRefused: command_refused,
 }

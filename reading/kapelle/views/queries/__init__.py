@@ -1,1 +1,1 @@
-"""What can be asked of the view. Each query takes a connection first: see `Views.read`."""
+"""The queries of the view. Each query takes a connection first: see `Views.read`."""

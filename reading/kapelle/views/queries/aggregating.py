@@ -13,24 +13,18 @@ The rules, for the runs up to one of them:
 import sqlite3
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kapelle.processors.runs.states import FAILED
 from kapelle.schemas.contracts import InstanceStatus, StepStatus
-from kapelle.views.queries.browsing import Filters, Looking
+from kapelle.views.leaves import REFERRED
+from kapelle.views.queries.browsing import Filters, InstanceSearch
 from kapelle.views.queries.records import Record
+from kapelle.views.queries.rollups import add_refs, counts_below, refs_below
 
 DEFINITIONS_CACHED: Final = 256
-# Of these the rollup names each leaf: somebody may want to look at it.
-REFERRED: Final = FAILED | {
-    StepStatus.PAUSED,
-    StepStatus.WAITING_FOR_SIGNALS,
-    StepStatus.EVALUATING_PARAMS,
-    StepStatus.WAITING_FOR_PERMITS,
-    StepStatus.RUNNING,
-}
 # What decides of a restart that succeeded, the worst first.
 WORST_FIRST: Final = (
     (FAILED, InstanceStatus.FAILED),
@@ -91,8 +85,10 @@ def step_ids(definition: str) -> tuple[str, ...]:
 def aggregate(connection: sqlite3.Connection, at: tuple[str, int], run_id: int | None = None) -> Aggregate | None:
     """The instance after the runs up to this one, or after all of them."""
     runs = connection.execute(
-        """SELECT r.run_id, r.status, r.run_status, r.restart, r.steps, r.started_at_ms, v.definition FROM runs r
+        """SELECT r.run_id, r.status, r.run_status, r.restart, r.steps, r.started_at_ms,
+            COALESCE(v.definition, s.text) AS definition FROM runs r
         LEFT JOIN versions v ON v.workflow_id = r.workflow_id AND v.version = r.version
+        LEFT JOIN shared s ON s.digest = r.digest
         WHERE r.workflow_id = ?1 AND r.instance_id = ?2 AND r.created_at_ms IS NOT NULL
             AND (?3 IS NULL OR r.run_id <= ?3) ORDER BY r.run_id""",
         (*at, run_id),
@@ -154,7 +150,7 @@ def aggregated_info(found: Aggregate) -> Record:
     }
 
 
-def runtime_overview(found: Aggregate, at: tuple[str, int]) -> Record:
+def runtime_overview(connection: sqlite3.Connection, found: Aggregate, at: tuple[str, int]) -> Record:
     """How far a run is. `steps` are those that it has to do; an ordinal is a place among them, from 1."""
     ordinals = {step_id: number for number, step_id in enumerate(found.order, 1)}
     overview: dict[str, Record] = {}
@@ -166,18 +162,27 @@ def runtime_overview(found: Aggregate, at: tuple[str, int]) -> Record:
         "total_step_count": len(found.order),
         "steps": list(found.order),
         "step_overview": overview,
-        "rollup_overview": rollup(found, at),
+        "rollup_overview": rollup(connection, found, at),
         "run_status": found.run_status,
     }
 
 
-def rollup(found: Aggregate, at: tuple[str, int]) -> Record:
-    """The leaves of an instance by status: those of the run, and what earlier runs have left (attempt 0)."""
+def rollup(connection: sqlite3.Connection, found: Aggregate, at: tuple[str, int]) -> Record:
+    """The leaves of an instance by status: its own steps, and all that is below those that have children.
+
+    Of its own steps, those of the run count, and what earlier runs have left (attempt 0).
+    """
     workflow_id, instance_id = at
     overview: dict[str, Record] = {}
+    below, is_above = counts_below(connection, at), False
     left = {step_id: step for step_id, step in found.steps.items() if step_id not in found.order}
     for step_id, step in {**left, **found.own}.items():
         if step.run_id is None or step.status == StepStatus.NOT_CREATED:
+            continue
+        if step_id in below:
+            is_above = True
+            for status, count in below[step_id].items():
+                overview.setdefault(status, {"cnt": 0})["cnt"] += count
             continue
         entry = overview.setdefault(step.status, {"cnt": 0})
         entry["cnt"] += 1
@@ -185,6 +190,8 @@ def rollup(found: Aggregate, at: tuple[str, int]) -> Record:
             attempt = step.attempt if step_id in found.own else 0
             where = entry.setdefault("ref", {}).setdefault(f"{workflow_id}:{step.run_id}", [])
             where.append(f"{instance_id}:{step_id}:{attempt}")
+    for status in overview if is_above else ():
+        add_refs(overview, status, refs_below(connection, at, status))
     return {"total_leaf_count": sum(entry["cnt"] for entry in overview.values()), "overview": overview}
 
 
@@ -201,12 +208,12 @@ def _told(connection: sqlite3.Connection, record: Record, *, aggregated: bool, e
     if found is None:
         return record
     more = {"aggregated_info": aggregated_info(found)} if aggregated else {}
-    return {**record, **more, **({"runtime_overview": runtime_overview(found, at)} if enriched else {})}
+    return {**record, **more, **({"runtime_overview": runtime_overview(connection, found, at)} if enriched else {})}
 
 
-def matrix(connection: sqlite3.Connection, workflow_id: str, limit: int) -> dict[str, Any]:
+def matrix(connection: sqlite3.Connection, workflow_id: str, limit: int) -> Record:
     """The last instances of a workflow and their steps, as all runs have left them: a row for each instance."""
-    places, _ = Looking(connection, Filters(workflow_id=workflow_id)).look(limit, None, newer=False)
+    places, _ = InstanceSearch(connection, Filters(workflow_id=workflow_id)).look(limit, None, newer=False)
     rows = [(at, _row(connection, (workflow_id, at[2]))) for at in places]
     steps = {step_id: None for _, row in rows for step_id in row["steps"]}
     return {"workflow_id": workflow_id, "steps": list(steps), "instances": [row for _, row in rows]}

@@ -5,13 +5,14 @@ the list, the statuses are merged from as many ordered arms, and nothing is coun
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import msgspec
 
-from kapelle.views.queries.pages import Wanted, cursor_of, place_of
-from kapelle.views.queries.records import instance_record
+from kapelle.views.queries.pages import Page, PageInfo, PageRequest, cursor_of, place_of
+from kapelle.views.queries.records import OF_CHILD, instance_record
+from kapelle.views.rows import Cell, Cells
 
 COUNTED_MAX: Final = 1_000  # what is counted one by one is counted up to this
 LOOKED_MAX: Final = 10_000  # of those with a label, so many are looked at for a page
@@ -22,7 +23,7 @@ NEWEST_FIRST: Final = "ORDER BY at_ms DESC, workflow_id DESC, instance_id DESC"
 OLDEST_FIRST: Final = "ORDER BY at_ms, workflow_id, instance_id"
 
 Place = tuple[int, str, int]  # when it was created, its workflow, its number
-Values = dict[str, Any]
+Values = Cells
 Bounds = dict[str, Place]  # by <, > and what they are with the place itself
 PLACE: Final = ("at_ms", "at_workflow", "at_instance")
 NAMES: Final = {"<": "below", ">": "above", "<=": "up_to", ">=": "down_to"}
@@ -46,12 +47,12 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
 ALL: Final = Filters()
 
 
-def browse(connection: sqlite3.Connection, wanted: Wanted, filters: Filters = ALL) -> dict[str, Any]:
+def browse(connection: sqlite3.Connection, wanted: PageRequest, filters: Filters = ALL) -> Page:
     """A page of instances with their latest runs. What there is more of than we count is told as None.
 
     A page may be short although more follow: so many with a label were looked at, and had not all that was asked for.
     """
-    looking = Looking(connection, filters)
+    looking = InstanceSearch(connection, filters)
     place = None if wanted.cursor is None else place_of(wanted.cursor, tuple[int, str, int])
     found, cut = looking.look(wanted.limit + 1, place, newer=wanted.backwards)
     shown = found[: wanted.limit]
@@ -66,14 +67,14 @@ def browse(connection: sqlite3.Connection, wanted: Wanted, filters: Filters = AL
     has_next = has_more
     if wanted.backwards:
         has_next = last is not None and looking.has_any(last, newer=False)
-    info = {
+    info: PageInfo = {
         "start_cursor": None if first is None else cursor_of(first),
         "end_cursor": None if last is None else cursor_of(last),
         "has_previous_page": has_more if wanted.backwards else before is None or before > 0,
         "has_next_page": has_next,
         "start_index": None if before is None else before + bool(shown),
     }
-    elements = [instance_record(row) for row in _runs(connection, shown)]
+    elements = [instance_record(connection, row) for row in runs_at(connection, shown)]
     return {"page_info": info, "total_count": looking.total(), "elements": elements}
 
 
@@ -85,19 +86,20 @@ def counts(connection: sqlite3.Connection, workflow_id: str | None = None) -> di
     return {row["status"]: row["count"] for row in rows}
 
 
-def _runs(connection: sqlite3.Connection, places: Sequence[Place]) -> Iterator[sqlite3.Row]:
+def runs_at(connection: sqlite3.Connection, places: Iterable[Place]) -> Iterator[sqlite3.Row]:
+    """The latest runs of some instances."""
     for _, workflow_id, instance_id in places:
         row = connection.execute(
-            """SELECT r.* FROM instances i JOIN runs r USING (workflow_id, instance_id, run_id)
-            WHERE i.workflow_id = ? AND i.instance_id = ?""",
+            f"""SELECT r.*, {OF_CHILD} FROM instances i JOIN runs r USING (workflow_id, instance_id, run_id)
+            WHERE i.workflow_id = ? AND i.instance_id = ?""",  # noqa: S608 - values are bound
             (workflow_id, instance_id),
         ).fetchone()
         if row is not None:
             yield row
 
 
-class Looking:
-    """One look at the instances that some filters let through, in one state of the view."""
+class InstanceSearch:
+    """A search for the instances that match filters, in one state of the view."""
 
     def __init__(self, connection: sqlite3.Connection, filters: Filters) -> None:
         self._connection = connection
@@ -171,14 +173,15 @@ class Looking:
             **{f"label_{number}": label for number, label in enumerate(filters.labels)},
         }
         for sign, place in bounds.items():
-            values |= {f"{name}_{NAMES[sign]}": part for name, part in zip(PLACE, place, strict=True)}
+            parts: tuple[Cell, ...] = place
+            values |= {f"{name}_{NAMES[sign]}": part for name, part in zip(PLACE, parts, strict=True)}
         return values
 
     def _arm(self, number: int, bounds: Bounds) -> str:
         """The instances of one status, from the index that has them in order."""
         has_workflow = self._filters.workflow_id is not None
         where = [f"i.status = :status_{number}", "i.created_at_ms IS NOT NULL", *_within("i", bounds)]
-        where += ["i.workflow_id = :workflow_id"] if has_workflow else []
+        where += ["i.workflow_id = :workflow_id" if has_workflow else "i.home_workflow IS NULL"]
         where += [_has_label(number) for number in range(len(self._filters.labels))]
         return (
             "SELECT i.created_at_ms AS at_ms, i.workflow_id AS workflow_id, i.instance_id AS instance_id "  # noqa: S608 - values are bound

@@ -1,9 +1,9 @@
-"""Where the events of an instance stand in the log."""
+"""The coordinates of the events of an instance in the log."""
 
 import sqlite3
 from typing import Final
 
-from kapelle.views.projection.at import PHASE_RUN
+from kapelle.processors.runs.timeline import PHASE_RUN
 from kapelle.views.queries.timelines import ENTRIES_MAX, entries
 
 PLACES_MAX: Final = ENTRIES_MAX

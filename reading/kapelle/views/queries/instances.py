@@ -1,23 +1,31 @@
 """Instances one by one, and their runs. Lists of them are in `browsing`."""
 
 import sqlite3
-from typing import Any
+from functools import partial
+from typing import Final
 
-from kapelle.views.queries.pages import Wanted, page_of, place_of
-from kapelle.views.queries.records import Record, entry_record, instance_record
+from kapelle.views.queries.pages import Listing, Page, PageRequest, page_of, place_of
+from kapelle.views.queries.records import OF_CHILD, Record, entry_record, instance_record
 from kapelle.views.queries.timelines import entries
+from kapelle.views.rows import Key
+
+# Iterations and rounds are hidden with the workflow that they belong to.
+HAS_HOME: Final = """(i.home_workflow IS NULL OR EXISTS (
+    SELECT 1 FROM instances h
+    WHERE h.workflow_id = i.home_workflow AND h.instance_id = i.home_instance AND h.created_at_ms IS NOT NULL
+))"""
 
 
 def run(connection: sqlite3.Connection, workflow_id: str, instance_id: int, run_id: int | None = None) -> Record | None:
     """One run of an instance, the latest if none is named; None if there is no such run."""
     row = connection.execute(
-        """SELECT r.* FROM runs r
+        f"""SELECT r.*, {OF_CHILD} FROM runs r
         JOIN instances i ON i.workflow_id = r.workflow_id AND i.instance_id = r.instance_id
         WHERE r.workflow_id = ?1 AND r.instance_id = ?2 AND r.run_id = COALESCE(?3, i.run_id)
-            AND i.created_at_ms IS NOT NULL""",
+            AND i.created_at_ms IS NOT NULL AND {HAS_HOME}""",  # noqa: S608 - values are bound
         (workflow_id, instance_id, run_id),
     ).fetchone()
-    return None if row is None else instance_record(row)
+    return None if row is None else instance_record(connection, row)
 
 
 def status_of(connection: sqlite3.Connection, workflow_id: str, instance_id: int) -> tuple[int, str] | None:
@@ -28,40 +36,37 @@ def status_of(connection: sqlite3.Connection, workflow_id: str, instance_id: int
     return None if row is None else (row["run_id"], row["status"])
 
 
-def runs(connection: sqlite3.Connection, workflow_id: str, instance_id: int, wanted: Wanted) -> dict[str, Any]:
+def runs(connection: sqlite3.Connection, workflow_id: str, instance_id: int, wanted: PageRequest) -> Page:
     """The runs of an instance, the latest first."""
     sign, order = (">", "ASC") if wanted.backwards else ("<", "DESC")
     place = (None,) if wanted.cursor is None else place_of(wanted.cursor, tuple[int])
-    whole = "FROM runs r WHERE workflow_id = ?1 AND instance_id = ?2 AND created_at_ms IS NOT NULL"
+    whole = """FROM runs r JOIN instances i ON i.workflow_id = r.workflow_id AND i.instance_id = r.instance_id
+        WHERE r.workflow_id = ?1 AND r.instance_id = ?2 AND r.created_at_ms IS NOT NULL"""
     found = connection.execute(
-        f"SELECT r.* {whole} AND (?3 IS NULL OR run_id {sign} ?3) ORDER BY run_id {order} LIMIT ?4",
+        f"SELECT r.*, {OF_CHILD} {whole} AND (?3 IS NULL OR r.run_id {sign} ?3) ORDER BY r.run_id {order} LIMIT ?4",
         (workflow_id, instance_id, *place, wanted.limit + 1),
     ).fetchall()
     total = _count(connection, f"SELECT COUNT(*) {whole}", (workflow_id, instance_id))
     first = _first(found, wanted)
     before = _count(
         connection,
-        f"SELECT COUNT(*) {whole} AND run_id > ?3",
+        f"SELECT COUNT(*) {whole} AND r.run_id > ?3",
         (workflow_id, instance_id, first["run_id"] if first else 0),
     )
-    page = page_of(found, wanted, place=lambda row: (row["run_id"],), total=total, before=before if first else 0)
-    return _shown(page)
+    listing = Listing(("run_id",), partial(instance_record, connection), total)
+    return page_of(found, wanted, listing, before if first else 0)
 
 
-def _first(rows: list[sqlite3.Row], wanted: Wanted) -> sqlite3.Row | None:
+def _first(rows: list[sqlite3.Row], wanted: PageRequest) -> sqlite3.Row | None:
     """The row that the page begins with."""
     if not rows:
         return None
     return rows[: wanted.limit][-1] if wanted.backwards else rows[0]
 
 
-def _count(connection: sqlite3.Connection, statement: str, values: tuple[Any, ...]) -> int:
+def _count(connection: sqlite3.Connection, statement: str, values: Key) -> int:
     found: int = connection.execute(statement, values).fetchone()[0]
     return found
-
-
-def _shown(page: dict[str, Any]) -> dict[str, Any]:
-    return {**page, "elements": [instance_record(row) for row in page["elements"]]}
 
 
 def timeline(connection: sqlite3.Connection, workflow_id: str, instance_id: int) -> list[Record]:

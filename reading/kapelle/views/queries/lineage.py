@@ -1,4 +1,4 @@
-"""Where a signal came from and what came of it: the instances that it started, what those published, and so on.
+"""The origin and the effects of a signal: the instances that it started, the signals of those, and so on.
 
 The graph is walked breadth first, each node once, so that cycles end. It is bounded by depth and by the number of its
 nodes, and says where it was cut.
@@ -7,12 +7,13 @@ nodes, and says where it was cut.
 import sqlite3
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kapelle.views.queries.records import Record, raw
 from kapelle.views.queries.verdicts import start_of
+from kapelle.views.rows import Key
 
 DEPTH_MAX: Final = 20
 NODES_MAX: Final = 500
@@ -167,7 +168,7 @@ def before(connection: sqlite3.Connection, node: Node) -> Iterator[Edge]:
 # The conditions below are those written above: values are bound, never written into them.
 
 
-def _started(connection: sqlite3.Connection, where: str, given: tuple[Any, ...]) -> Iterator[Edge]:
+def _started(connection: sqlite3.Connection, where: str, given: Key) -> Iterator[Edge]:
     for row in connection.execute(f"SELECT * FROM trigger_signals WHERE {where} LIMIT ?", (*given, NODES_MAX + 1)):  # noqa: S608
         start = start_of(connection, row)
         if "workflow_instance_id" in start:
@@ -181,18 +182,18 @@ def _started(connection: sqlite3.Connection, where: str, given: tuple[Any, ...])
             )
 
 
-def _awaited(connection: sqlite3.Connection, where: str, given: tuple[Any, ...]) -> Iterator[Edge]:
+def _awaited(connection: sqlite3.Connection, where: str, given: Key) -> Iterator[Edge]:
     for row in connection.execute(f"SELECT * FROM step_signals WHERE {where} LIMIT ?", (*given, NODES_MAX + 1)):  # noqa: S608
         signal, instance = (row["name"], row["sequence"]), (row["workflow_id"], row["instance_id"])
         yield Edge((SIGNAL, *signal), (INSTANCE, *instance), "AWAITED", row["step_id"])
 
 
-def _published(connection: sqlite3.Connection, where: str, given: tuple[Any, ...]) -> Iterator[Edge]:
+def _published(connection: sqlite3.Connection, where: str, given: Key) -> Iterator[Edge]:
     for row in connection.execute(f"SELECT * FROM signals WHERE {where} LIMIT ?", (*given, NODES_MAX + 1)):  # noqa: S608
         yield from _publication(row, row["sequence"], is_repetition=False)
 
 
-def _repeated(connection: sqlite3.Connection, index: str, where: str, given: tuple[Any, ...]) -> Iterator[Edge]:
+def _repeated(connection: sqlite3.Connection, index: str, where: str, given: Key) -> Iterator[Edge]:
     """A signal that was there already: somebody else had published it, or the same step before."""
     whole = f"SELECT * FROM vain_signals INDEXED BY {index} WHERE {where} AND status = 'DUPLICATED' LIMIT ?"  # noqa: S608
     for row in connection.execute(whole, (*given, NODES_MAX + 1)):

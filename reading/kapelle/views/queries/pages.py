@@ -1,13 +1,15 @@
-"""Pages of lists. A cursor is the place of a row in its list, so rows that come or go never move a page."""
+"""Pages of lists. A cursor is the place of a row in its list, so added or removed rows never move a page."""
 
 import base64
 import binascii
+import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypedDict, TypeVar
 
 import msgspec
 
 from kapelle.views.errors import BadCursor
+from kapelle.views.queries.records import Record
 
 LIMIT_MAX: Final = 200
 LIMIT_DEFAULT: Final = 50
@@ -15,12 +17,29 @@ CURSOR_CHARS_MAX: Final = 1_000
 
 TEXT_MAX: Final = "\U0010ffff"  # no name begins so
 
-K = TypeVar("K", bound=tuple[Any, ...])
-R = TypeVar("R")
+K = TypeVar("K", bound=tuple[object, ...])
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """Which page: so many rows after a cursor, or before it."""
+class PageInfo(TypedDict):
+    """The position of a page in its list."""
+
+    start_cursor: str | None
+    end_cursor: str | None
+    has_previous_page: bool
+    has_next_page: bool
+    start_index: int | None
+
+
+class Page(TypedDict):
+    """A page of a list. An index or a count that is not known is None."""
+
+    page_info: PageInfo
+    total_count: int | None
+    elements: list[Record]
+
+
+class PageRequest(msgspec.Struct, frozen=True):
+    """A request for a page: the limit of its rows, and the cursor that they come after, or before."""
 
     limit: int = LIMIT_DEFAULT
     cursor: str | None = None
@@ -32,7 +51,7 @@ def begins(column: str) -> str:
     return f"{column} >= ?1 AND {column} < ?1 || '{TEXT_MAX}'"
 
 
-def cursor_of(place: Sequence[Any]) -> str:
+def cursor_of(place: Sequence[object]) -> str:
     """A place in a list, as text that means nothing to others."""
     return base64.urlsafe_b64encode(msgspec.json.encode(list(place))).decode().rstrip("=")
 
@@ -49,10 +68,16 @@ def place_of(cursor: str, kind: type[K]) -> K:
     return found
 
 
-def page_of(
-    rows: Sequence[R], wanted: Wanted, *, place: Callable[[R], Sequence[Any]], total: int, before: int
-) -> dict[str, Any]:
-    """A page of rows that were asked for with one more than the limit, so that we know whether there are others.
+class Listing(msgspec.Struct, frozen=True):
+    """A list: the columns that it is ordered by, the record of a row, and how many rows the whole list has."""
+
+    order: tuple[str, ...]
+    record: Callable[[sqlite3.Row], Record]
+    total: int
+
+
+def page_of(rows: Sequence[sqlite3.Row], wanted: PageRequest, listing: Listing, before: int) -> Page:
+    """A page of rows that were selected with one more than the limit, which shows whether others follow.
 
     `before` is how many rows of the whole list stand before the first one of this page.
     """
@@ -60,15 +85,14 @@ def page_of(
     has_more = len(rows) > wanted.limit
     if wanted.backwards:
         shown.reverse()
-    start = before + 1 if shown else 0
     return {
         "page_info": {
-            "start_cursor": cursor_of(place(shown[0])) if shown else None,
-            "end_cursor": cursor_of(place(shown[-1])) if shown else None,
+            "start_cursor": cursor_of([shown[0][name] for name in listing.order]) if shown else None,
+            "end_cursor": cursor_of([shown[-1][name] for name in listing.order]) if shown else None,
             "has_previous_page": has_more if wanted.backwards else before > 0,
-            "has_next_page": before + len(shown) < total if wanted.backwards else has_more,
-            "start_index": start,
+            "has_next_page": before + len(shown) < listing.total if wanted.backwards else has_more,
+            "start_index": before + 1 if shown else 0,
         },
-        "total_count": total,
-        "elements": shown,
+        "total_count": listing.total,
+        "elements": [listing.record(row) for row in shown],
     }

@@ -1,6 +1,7 @@
 """Rows as the records that people read. What is JSON in a row stays as it was written: no number loses a digit."""
 
 import sqlite3
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -8,7 +9,12 @@ import msgspec
 from kapelle.schemas.contracts import StepStatus
 from kapelle.views.queries.timelines import Entry
 
+# What tells of a child's place in its tree; `i` is its instance.
+OF_CHILD: Final = (
+    "i.parent_workflow, i.parent_instance, i.parent_step, i.number, i.kind, i.launch, i.is_sync, i.root, i.depth"
+)
 EMPTY_OBJECT: Final = msgspec.Raw(b"{}")
+LAYERS_CACHED: Final = 64  # a page of iterations shares them
 Record = dict[str, Any]
 
 
@@ -17,8 +23,8 @@ def raw(text: str | None, default: msgspec.Raw | None = EMPTY_OBJECT) -> msgspec
     return default if text is None else msgspec.Raw(text.encode())
 
 
-def instance_record(row: sqlite3.Row) -> Record:
-    """A run of an instance, with what all runs of the instance share."""
+def instance_record(connection: sqlite3.Connection, row: sqlite3.Row) -> Record:
+    """A run of an instance, with what all runs of the instance share (`OF_CHILD`)."""
     reason = row["ended_reason"] or row["recorded_reason"] or row["created_reason"]
     restart = row["restart"]
     policy = "START_FRESH_NEW_RUN" if restart is None else msgspec.json.decode(restart)["policy"]
@@ -39,7 +45,7 @@ def instance_record(row: sqlite3.Row) -> Record:
             "restart_config": raw(restart, None),
             "runtime_tags": raw(row["runtime_tags"], msgspec.Raw(b"[]")),
         },
-        "params": raw(row["params"]),
+        "params": composed(connection, row["params"], row["layers"]),
         "run_params": raw(row["run_params"]),
         "step_run_params": raw(row["step_run_params"]),
         "artifacts": raw(row["artifacts"]),
@@ -47,7 +53,43 @@ def instance_record(row: sqlite3.Row) -> Record:
         "start_time": row["started_at_ms"],
         "end_time": _end_time(row),
         "timeout_time": row["timeout_at_ms"],
+        "parent": parent_record(row),
     }
+
+
+def parent_record(row: sqlite3.Row) -> Record | None:
+    """The step that an instance is a child of."""
+    if row["parent_workflow"] is None:
+        return None
+    return {
+        "workflow_id": row["parent_workflow"],
+        "workflow_instance_id": row["parent_instance"],
+        "workflow_run_id": int(row["launch"].partition(".")[0]),
+        "step_id": row["parent_step"],
+        "number": row["number"],
+        "kind": row["kind"],
+        "sync": bool(row["is_sync"]),
+        "root": row["root"],
+        "depth": row["depth"],
+    }
+
+
+def composed(connection: sqlite3.Connection, params: str | None, layers: str | None) -> msgspec.Raw | None:
+    """The parameters of a run: those that it shares with others, in their order, and then its own."""
+    digests = msgspec.json.decode(layers, type=list[str]) if layers else []
+    if not digests:
+        return raw(params)
+    whole: dict[str, msgspec.Raw] = {}
+    for digest in digests:
+        row = connection.execute("SELECT text FROM shared WHERE digest = ?", (digest,)).fetchone()
+        whole |= _members(row[0]) if row is not None else {}
+    whole |= _members(params or "{}")
+    return msgspec.Raw(msgspec.json.encode(whole))
+
+
+@lru_cache(LAYERS_CACHED)
+def _members(text: str) -> dict[str, msgspec.Raw]:
+    return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
 
 
 def _end_time(row: sqlite3.Row) -> int | None:

@@ -1,9 +1,10 @@
-"""What came of requests."""
+"""The outcomes of requests."""
 
 import sqlite3
-from typing import Any
 
 import msgspec
+
+from kapelle.views.queries.records import Record
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -13,7 +14,7 @@ class Outcome(msgspec.Struct, frozen=True):
     kind: str
     workflow_id: str
     instance_id: int | None
-    body: dict[str, Any]
+    body: Record
 
 
 def outcomes(connection: sqlite3.Connection, request_id: str, workflow_id: str | None = None) -> list[Outcome]:

@@ -1,18 +1,20 @@
 """Signals: their names, those of one name, and announcements that came to nothing."""
 
 import sqlite3
-from typing import Annotated, Any, Final
+from functools import partial
+from typing import Annotated, Final
 
 import msgspec
 
-from kapelle.views.queries.pages import TEXT_MAX, Wanted, begins, page_of, place_of
+from kapelle.views.queries.pages import TEXT_MAX, Listing, Page, PageRequest, begins, page_of, place_of
 from kapelle.views.queries.records import Record, raw
+from kapelle.views.rows import Key
 
 NUMBER_MAX: Final = 2**63 - 1
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
-def names(connection: sqlite3.Connection, wanted: Wanted, prefix: str = "") -> dict[str, Any]:
+def names(connection: sqlite3.Connection, wanted: PageRequest, prefix: str = "") -> Page:
     """All names that begin so, by name: how many signals each has had, and how many want to hear of it."""
     sign, order, edge = ("<", "DESC", TEXT_MAX) if wanted.backwards else (">", "ASC", "")
     (place,) = (edge,) if wanted.cursor is None else place_of(wanted.cursor, tuple[str])
@@ -24,11 +26,10 @@ def names(connection: sqlite3.Connection, wanted: Wanted, prefix: str = "") -> d
     first = (shown[-1] if wanted.backwards else shown[0])["name"] if shown else ""
     total = _count(connection, f"SELECT COUNT(*) {whole}", (prefix,))
     before = _count(connection, f"SELECT COUNT(*) {whole} AND n.name < ?2", (prefix, first))
-    page = page_of(rows, wanted, place=lambda row: (row["name"],), total=total, before=before)
-    return {**page, "elements": [_named(connection, row) for row in page["elements"]]}
+    return page_of(rows, wanted, Listing(("name",), partial(_named, connection), total), before)
 
 
-def _count(connection: sqlite3.Connection, statement: str, given: tuple[Any, ...]) -> int:
+def _count(connection: sqlite3.Connection, statement: str, given: Key) -> int:
     found = connection.execute(statement, given).fetchone()
     return 0 if found is None else int(found[0])
 
@@ -51,7 +52,7 @@ def _named(connection: sqlite3.Connection, row: sqlite3.Row) -> Record:
     }
 
 
-def of_name(connection: sqlite3.Connection, name: str, wanted: Wanted) -> dict[str, Any]:
+def of_name(connection: sqlite3.Connection, name: str, wanted: PageRequest) -> Page:
     """The signals of a name, the latest first."""
     sign, order, edge = (">", "ASC", -1) if wanted.backwards else ("<", "DESC", NUMBER_MAX)
     (place,) = (edge,) if wanted.cursor is None else place_of(wanted.cursor, tuple[Number])
@@ -63,8 +64,7 @@ def of_name(connection: sqlite3.Connection, name: str, wanted: Wanted) -> dict[s
     first = (shown[-1] if wanted.backwards else shown[0])["sequence"] if shown else 0
     before = _after(connection, name, first) if shown else 0
     total = _after(connection, name, 0)
-    page = page_of(rows, wanted, place=lambda row: (row["sequence"],), total=total, before=before)
-    return {**page, "elements": [signal_record(row) for row in page["elements"]]}
+    return page_of(rows, wanted, Listing(("sequence",), signal_record, total), before)
 
 
 def _after(connection: sqlite3.Connection, name: str, sequence: int) -> int:
@@ -118,7 +118,7 @@ def signal_record(row: sqlite3.Row) -> Record:
     }
 
 
-def refused(connection: sqlite3.Connection, name: str, wanted: Wanted, signal_id: str | None) -> dict[str, Any]:
+def refused(connection: sqlite3.Connection, name: str, wanted: PageRequest, signal_id: str | None) -> Page:
     """Announcements of a name that came to nothing, of one id or of all, the latest first."""
     sign, order, edge = (">", "ASC", -1) if wanted.backwards else ("<", "DESC", NUMBER_MAX)
     (place,) = (edge,) if wanted.cursor is None else place_of(wanted.cursor, tuple[Number])
@@ -132,8 +132,7 @@ def refused(connection: sqlite3.Connection, name: str, wanted: Wanted, signal_id
     counted = "SELECT duplicates + too_late FROM signal_names WHERE name = ?"
     total = _count(connection, counted if signal_id is None else f"SELECT COUNT(*) {whole}", of)
     before = _count(connection, f"SELECT COUNT(*) {whole} AND position > ?", (*of, first))
-    page = page_of(rows, wanted, place=lambda row: (row["position"],), total=total, before=before)
-    return {**page, "elements": [refused_record(row) for row in page["elements"]]}
+    return page_of(rows, wanted, Listing(("position",), refused_record, total), before)
 
 
 def refused_record(row: sqlite3.Row) -> Record:

@@ -2,6 +2,7 @@
 
 import sqlite3
 
+from kapelle.views.queries.children import Fans
 from kapelle.views.queries.records import Record, entry_record, step_record
 from kapelle.views.queries.timelines import Entry, entries
 
@@ -23,7 +24,8 @@ def latest_of_each(
     ).fetchall()
     latest = {row["step_id"]: row for row in rows}
     ordered = sorted(latest.values(), key=lambda row: (row["run_id"], row["sequence"]))
-    return [step_record(row) for row in ordered]
+    fans = Fans(connection, workflow_id, instance_id)
+    return [step_record(row) | {"artifacts": fans.artifacts(row) or {}} for row in ordered]
 
 
 def attempt(
@@ -43,4 +45,5 @@ def attempt(
         return (entry.run_id, entry.step_id) == (row["run_id"], step_id) and entry.attempt in (None, row["attempt"])
 
     told = entries(connection, workflow_id, instance_id, is_of_it)
-    return {**step_record(row), "timeline": [entry_record(entry) for entry in told]}
+    artifacts = Fans(connection, workflow_id, instance_id).artifacts(row, in_full=True) or {}
+    return {**step_record(row), "artifacts": artifacts, "timeline": [entry_record(entry) for entry in told]}

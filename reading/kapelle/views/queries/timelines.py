@@ -1,4 +1,4 @@
-"""What happened to an instance, entry by entry."""
+"""The timeline of an instance, entry by entry."""
 
 import sqlite3
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which records of the log the view could not read."""
+"""The records of the log that the view could not read."""
 
 import sqlite3
 from typing import Final

@@ -1,4 +1,4 @@
-"""What became of a signal with one subscription, and why: each verdict has a reason that people can read.
+"""The verdict of one subscription on a signal, with a reason that people can read.
 
 | verdict | of | what it says |
 |---|---|---|
@@ -15,7 +15,7 @@
 
 import sqlite3
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -150,7 +150,7 @@ def _started_by(connection: sqlite3.Connection, workflow_id: str, instance_id: i
     return initiator_of("{}" if row is None or row["initiator"] is None else row["initiator"]).signal_id_map
 
 
-def _start_reason(row: sqlite3.Row, partners: Mapping[str, int], start: Mapping[str, Any]) -> str:
+def _start_reason(row: sqlite3.Row, partners: Mapping[str, int], start: Record) -> str:
     others = ", ".join(f"{name} {sequence}" for name, sequence in partners.items())
     with_them = f" with {others}" if others else ""
     where = f"{row['workflow_id']}/{start.get('workflow_instance_id')}"

@@ -1,12 +1,12 @@
 """Workflows, their versions and properties."""
 
 import sqlite3
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kapelle.views.queries.browsing import counts as instance_counts
-from kapelle.views.queries.pages import TEXT_MAX, Wanted, begins, page_of, place_of
+from kapelle.views.queries.pages import TEXT_MAX, Listing, Page, PageRequest, begins, page_of, place_of
 from kapelle.views.queries.records import Record, raw
 from kapelle.views.queries.requests import outcomes
 
@@ -22,7 +22,7 @@ def workflow(connection: sqlite3.Connection, workflow_id: str) -> sqlite3.Row | 
     return row
 
 
-def listed(connection: sqlite3.Connection, wanted: Wanted, prefix: str = "") -> dict[str, Any]:
+def listed(connection: sqlite3.Connection, wanted: PageRequest, prefix: str = "") -> Page:
     """All workflows whose ids begin so, by id."""
     sign, order, edge = ("<", "DESC", TEXT_MAX) if wanted.backwards else (">", "ASC", "")
     (place,) = (edge,) if wanted.cursor is None else place_of(wanted.cursor, tuple[str])
@@ -38,8 +38,7 @@ def listed(connection: sqlite3.Connection, wanted: Wanted, prefix: str = "") -> 
         first = shown[-1] if wanted.backwards else shown[0]
         counted = connection.execute(f"SELECT COUNT(*) {whole} AND workflow_id < ?2", (prefix, first["workflow_id"]))
         before = counted.fetchone()[0]
-    page = page_of(rows, wanted, place=lambda row: (row["workflow_id"],), total=total, before=before)
-    return {**page, "elements": [_listed(row) for row in page["elements"]]}
+    return page_of(rows, wanted, Listing(("workflow_id",), _listed, total), before)
 
 
 def _listed(row: sqlite3.Row) -> Record:
@@ -73,13 +72,16 @@ def definition(connection: sqlite3.Connection, workflow_id: str, selector: str) 
     row = connection.execute(
         "SELECT * FROM versions WHERE workflow_id = ? AND version = ?", (workflow_id, version)
     ).fetchone()
-    if row is None:
-        return None
+    return None if row is None else _definition(connection, found, row)
+
+
+def _definition(connection: sqlite3.Connection, found: sqlite3.Row, row: sqlite3.Row) -> Record:
+    version = row["version"]
     is_active = version == found["active_version"]
     return {
         "metadata": _metadata(row),
         "workflow": raw(row["definition"]),
-        "properties_snapshot": properties(connection, workflow_id),
+        "properties_snapshot": properties(connection, row["workflow_id"]),
         "is_active": is_active,
         "activate_time": found["activated_at_ms"] if is_active else None,
         "activated_by": found["activated_by"] if is_active else None,
@@ -104,20 +106,24 @@ def _members(text: str) -> dict[str, msgspec.Raw]:
     return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
 
 
-def versions(connection: sqlite3.Connection, workflow_id: str, wanted: Wanted) -> dict[str, Any]:
+def versions(connection: sqlite3.Connection, workflow_id: str, wanted: PageRequest) -> Page:
     """The versions of a workflow, the latest first."""
     sign, order = (">", "ASC") if wanted.backwards else ("<", "DESC")
     place = (None,) if wanted.cursor is None else place_of(wanted.cursor, tuple[int])
     rows = connection.execute(
-        f"SELECT version FROM versions WHERE workflow_id = ?1 AND (?2 IS NULL OR version {sign} ?2) "  # noqa: S608
+        f"SELECT * FROM versions WHERE workflow_id = ?1 AND (?2 IS NULL OR version {sign} ?2) "  # noqa: S608
         f"ORDER BY version {order} LIMIT ?3",
         (workflow_id, *place, wanted.limit + 1),
     ).fetchall()
     total: int = connection.execute("SELECT COUNT(*) FROM versions WHERE workflow_id = ?", (workflow_id,)).fetchone()[0]
     shown = rows[: wanted.limit]
     first = (shown[-1] if wanted.backwards else shown[0])["version"] if shown else total
-    page = page_of(rows, wanted, place=lambda row: (row["version"],), total=total, before=total - first)
-    return {**page, "elements": [definition(connection, workflow_id, str(row["version"])) for row in page["elements"]]}
+    found = workflow(connection, workflow_id)
+
+    def record(row: sqlite3.Row) -> Record:
+        return {} if found is None else _definition(connection, found, row)
+
+    return page_of(rows, wanted, Listing(("version",), record, total), total - first)
 
 
 def properties(connection: sqlite3.Connection, workflow_id: str) -> Record | None:

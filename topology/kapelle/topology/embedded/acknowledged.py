@@ -1,4 +1,4 @@
-"""How far writes were acknowledged: a small file beside the store, which tells at the next start what must be there.
+"""The end of the acknowledged writes: a small file beside the store, which the next start compares with the store.
 
 RocksDB reads its write-ahead log up to the first damage and takes that for the end. Only somebody who knows how far it
 went can tell a torn last write, which nobody was told of, from the loss of what others rely on. So after each synced

@@ -1,4 +1,4 @@
-"""What can go wrong with the embedded runtime, by who must act.
+"""Errors of the embedded runtime, by who must act.
 
     EmbeddedError
     ├── caller

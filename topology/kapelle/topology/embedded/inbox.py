@@ -1,4 +1,4 @@
-"""What others publish, on its way into the log: a bounded queue from any thread to the one that runs.
+"""Published records on their way into the log: a bounded queue from any thread to the one that runs.
 
 Who publishes gets a future, and it is fulfilled when the record would survive a loss of power. Who runs takes what is
 there, and sleeps while there is nothing.
@@ -10,13 +10,15 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from kapelle.topology.embedded.chunks import Entry
 from kapelle.topology.embedded.errors import QueueFull, Stopped
 from kapelle.topology.log import Place
+
+T = TypeVar("T")
 
 PARCEL_RECORDS_MAX: Final = 500
 PARCEL_BYTES_MAX: Final = 1024 * 1024
@@ -37,13 +39,13 @@ class InboxLimits(msgspec.Struct, frozen=True, kw_only=True):
     take_bytes_max: int = 16 * 1024 * 1024
 
 
-class Receipt:
+class Receipt(Generic[T]):
     """The promise to whoever published one or several parcels."""
 
     __slots__ = ("_done", "_positions", "_taken", "future", "parcels")
 
-    def __init__(self, done: Callable[[list[Position]], Any]) -> None:
-        self.future: Future[Any] = Future()
+    def __init__(self, done: Callable[[list[Position]], T]) -> None:
+        self.future: Future[T] = Future()
         self.parcels = 0  # those that are not written yet
         self._positions: list[Position] = []
         self._done = done
@@ -67,12 +69,24 @@ class Receipt:
             self.future.set_exception(error)
 
 
+class Promise(Protocol):
+    """What a parcel knows of its receipt: whatever the receipt's future holds in the end."""
+
+    parcels: int
+
+    def take(self) -> bool: ...
+
+    def written(self, positions: list[Position], /) -> None: ...
+
+    def refuse(self, error: Exception, /) -> None: ...
+
+
 class Parcel:
     """Records that are published together: sorted by place, so that whoever runs has little to do with each."""
 
     __slots__ = ("entries", "places", "receipt", "size_bytes")
 
-    def __init__(self, receipt: Receipt) -> None:
+    def __init__(self, receipt: Promise) -> None:
         self.entries: dict[Place, list[Entry]] = {}
         self.places: list[Place] = []  # of each record, in the order of publishing
         self.size_bytes = 0

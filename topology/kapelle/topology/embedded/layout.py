@@ -1,4 +1,4 @@
-"""Where the log stands in the store, beside the tables, whose keys begin with a letter.
+"""The keys of the log in the store, beside the tables, whose keys begin with a letter.
 
     01 topic 00 partition offset          a chunk of records, under the offset of its last one
     02 processor 00 topic 00 partition    the next offset that the processor has not folded

@@ -1,13 +1,12 @@
 """The dead letters of an embedded log, and the way back for their records. From any thread."""
 
 from concurrent.futures import Future
-from typing import Any
 
 from kapelle.schemas import Codec
 from kapelle.topology.deadletters import letter_bytes_max
 from kapelle.topology.embedded.inbox import Position
 from kapelle.topology.embedded.runtime import EmbeddedRuntime
-from kapelle.topology.letters import Redrive, redrive_of, shown
+from kapelle.topology.letters import Redrive, Shown, redrive_of, shown
 from kapelle.topology.log import Place
 from kapelle.topology.settings import Limits
 
@@ -21,15 +20,15 @@ class EmbeddedLetters:
         self._place = Place(topology.dead_letters, 0)
         self._codec = Codec(topology.catalog(), record_bytes_max=letter_bytes_max(Limits().record_bytes_max))
 
-    def last(self, count: int) -> list[dict[str, Any]]:
+    def last(self, count: int) -> list[Shown]:
         """The last so many, oldest first."""
-        at, found = max(self._runtime.log.end(self._place) - count, 0), list[dict[str, Any]]()
+        at, found = max(self._runtime.log.end(self._place) - count, 0), list[Shown]()
         while records := self._runtime.log.read(self._place, at, count):
             found += [shown(self._codec, one.offset, one.value or b"") for one in records]
             at = records[-1].offset + 1
         return found[-count:]
 
-    def get(self, offset: int) -> dict[str, Any] | None:
+    def get(self, offset: int) -> Shown | None:
         """One letter; None if there is none."""
         data = self._data(offset)
         return None if data is None else shown(self._codec, offset, data)

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import msgspec
 
 from kapelle.processors.streams import Stream
-from kapelle.schemas import Codec, RecordTooLarge
+from kapelle.schemas import Codec, Contract, RecordTooLarge
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.crash import Crash, never
 from kapelle.topology.embedded.acknowledged import Notes
@@ -118,7 +118,7 @@ class EmbeddedRuntime:
         self,
         stream: Stream | str,
         key: str,
-        value: Any,
+        value: Contract | bytes,
         *,
         headers: Headers = (),
         timeout_s: float = PUBLISH_TIMEOUT_S,
@@ -128,10 +128,11 @@ class EmbeddedRuntime:
         Waits for room while the queue is full, and raises `QueueFull` in the end. What cannot be encoded is refused at
         once. A future that is cancelled before the record was taken withdraws it.
         """
-        parcel = Parcel(Receipt(lambda positions: positions[0]))
+        receipt = Receipt(lambda positions: positions[0])
+        parcel = Parcel(receipt)
         self._pack(parcel, stream, key, (value, headers))
         self._inbox.put([parcel], timeout_s)
-        return parcel.receipt.future
+        return receipt.future
 
     def publish_at(
         self, place: Place, entry: tuple[bytes | None, bytes | None, Headers], *, timeout_s: float = PUBLISH_TIMEOUT_S
@@ -139,14 +140,15 @@ class EmbeddedRuntime:
         """Publish a key, a value and headers as they are, at a place: for records that stood there before."""
         self.log.end(place)  # raises for one that is not there
         key, value, headers = entry
-        parcel = Parcel(Receipt(lambda positions: positions[0]))
+        receipt = Receipt(lambda positions: positions[0])
+        parcel = Parcel(receipt)
         size_bytes = len(key or b"") + len(value or b"") + sum(len(name) + len(text) for name, text in headers)
         parcel.add(place, (key, value, headers), size_bytes)
         self._inbox.put([parcel], timeout_s)
-        return parcel.receipt.future
+        return receipt.future
 
     def publish_all(
-        self, messages: Iterable[tuple[Stream | str, str, Any]], *, timeout_s: float = PUBLISH_TIMEOUT_S
+        self, messages: Iterable[tuple[Stream | str, str, Contract | bytes]], *, timeout_s: float = PUBLISH_TIMEOUT_S
     ) -> Future[list[Position]]:
         """Publish (stream, key, value) in order, with one future for all of them: cheaper than one for each."""
         receipt = Receipt(lambda positions: positions)
@@ -173,7 +175,7 @@ class EmbeddedRuntime:
         """Wait until a partition of the stream has grown beyond the offset given for it. False: none has."""
         return self.log.wait({self._place(stream, p): end for p, end in ends.items()}, timeout_s)
 
-    def _pack(self, parcel: Parcel, stream: Stream | str, key: str, content: tuple[Any, Headers]) -> None:
+    def _pack(self, parcel: Parcel, stream: Stream | str, key: str, content: tuple[Contract | bytes, Headers]) -> None:
         """Put one record into a parcel, or say why it cannot be."""
         places = self._places_of(stream)
         value, headers = content

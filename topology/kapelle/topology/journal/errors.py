@@ -1,4 +1,4 @@
-"""What can go wrong between the log and those outside the fold, by who must act.
+"""Errors between the log and code outside the fold, by who must act.
 
     JournalError
     └── operator, or time: JournalUnavailable    the log cannot be reached, or takes nothing now

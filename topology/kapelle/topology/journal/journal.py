@@ -1,4 +1,4 @@
-"""What those outside the fold need of a log: to publish commands, and to follow what came of them.
+"""The log for code outside the fold: publish commands, and follow the events that they cause.
 
     journal.publish(WORKFLOW_COMMANDS, "etl", command).result()     # a Position, once it is durable
     follower = journal.follow([WORKFLOW_EVENTS], {})                # from the beginning

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Final, overload
+from typing import Final, overload
 
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -73,7 +73,7 @@ class KafkaJournal:
         self._thread = threading.Thread(target=self._poll, name="kapelle-journal", daemon=True)
         self._thread.start()
 
-    def _config(self) -> dict[str, Any]:
+    def _config(self) -> dict[str, object]:
         ours = {
             "message.max.bytes": self._settings.wire_bytes_max,
             "linger.ms": 0,

@@ -1,4 +1,4 @@
-"""What brokers answer about offsets and topics, told apart from no answer.
+"""Answers of brokers about offsets and topics, distinguished from no answer.
 
 librdkafka puts error values where an offset is expected: -1001 (invalid), -1000 (stored), -1 (end), -2 (beginning). It
 does so when a broker is away, when a partition has no leader, or when one partition of several has failed. Such a
@@ -10,7 +10,7 @@ This is the only module that calls the functions of librdkafka that answer so; a
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Protocol
 
 from confluent_kafka import (
     OFFSET_INVALID,
@@ -21,7 +21,12 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec, TopicMetadata  # type: ignore[attr-defined] # exported, but not by name
+from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, but not by name
+    AdminClient,
+    ListOffsetsResultInfo,
+    OffsetSpec,
+    TopicMetadata,
+)
 
 from kapelle.broker import is_missing, seeks_coordinator
 from kapelle.topology.errors import BrokerRefused, Unanswered
@@ -46,6 +51,13 @@ def real_offset(place: object, found: object, asked: str = "where it ends") -> i
     if type(found) is not int or found < 0:
         raise Unanswered(place, asked, f"librdkafka gave {found!r}, which is no offset")
     return found
+
+
+class Described(Protocol):
+    """The part of the description of a topic that is used."""
+
+    @property
+    def topic_id(self) -> object: ...
 
 
 def no_error(place: object, error: KafkaError | None, asked: str) -> None:
@@ -84,7 +96,7 @@ def _listed(
     spec: OffsetSpec,
     isolation: IsolationLevel,
     timeout_s: float,
-) -> list[tuple[Place, Any]]:
+) -> list[tuple[Place, ListOffsetsResultInfo]]:
     asked = {TopicPartition(*place): spec for place in places}
     if not asked:
         return []
@@ -123,7 +135,7 @@ def is_committed(position: TopicPartition) -> bool:
 
 def watermarks(consumer: Consumer, place: Spot, timeout_s: float) -> tuple[int, int]:
     """Where a partition begins and ends."""
-    found: Any = consumer.get_watermark_offsets(TopicPartition(*place), timeout_s)
+    found: tuple[int, int] | None = consumer.get_watermark_offsets(TopicPartition(*place), timeout_s)
     low, high = found if found is not None else (None, None)
     return real_offset(Place(*place), low, "where it begins"), real_offset(Place(*place), high)
 
@@ -134,7 +146,7 @@ def topic_ids(client: AdminClient, names: Sequence[str], timeout_s: float) -> di
     return {name: topic_id(name, future.result()) for name, future in found.items()}
 
 
-def topic_id(name: str, described: Any) -> str:
+def topic_id(name: str, described: Described) -> str:
     """The id of a topic as it was described."""
     found = str(described.topic_id)
     if found in NO_ID:

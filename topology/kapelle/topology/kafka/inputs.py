@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 
@@ -11,7 +11,7 @@ from kapelle.topology.build import Topology
 from kapelle.topology.errors import CycleAborted, Unanswered
 from kapelle.topology.inputs import Known, judged
 from kapelle.topology.kafka.admin import Admin
-from kapelle.topology.kafka.answers import is_committed, topic_id
+from kapelle.topology.kafka.answers import Described, is_committed, topic_id
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.notes import Note
 from kapelle.topology.kafka.offsets import Offsets, asked_until, committed
@@ -90,7 +90,7 @@ class InputWatch:
         self._read: dict[tuple[str, Place], str] = {}  # the same, of all that was ever read here
         self._timeout_s = settings.call_timeout_s
         self._admin = Admin(settings)
-        self._asked: dict[str, Future[Any]] = {}
+        self._asked: dict[str, Future[Described]] = {}
         self._next_s = 0.0
 
     def look(self) -> None:
@@ -114,7 +114,7 @@ class InputWatch:
         self.ids |= ids
         self._read |= ids
 
-    def _compare(self, name: str, answer: "Future[Any]") -> None:
+    def _compare(self, name: str, answer: "Future[Described]") -> None:
         try:
             found = topic_id(name, answer.result())
         except (KafkaException, Unanswered):

@@ -5,13 +5,13 @@ import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from confluent_kafka import TopicPartition
 
 from kapelle.schemas.schema_topic import SchemaRecord
 from kapelle.topology.build import Topology
 from kapelle.topology.errors import ChangelogReplaced, CycleAborted, OffsetsLost, ProducerLost
+from kapelle.topology.exposition import Statistics
 from kapelle.topology.kafka import fencing
 from kapelle.topology.kafka.answers import is_committed
 from kapelle.topology.kafka.changelogs import ChangelogReader
@@ -208,14 +208,14 @@ class KafkaLog:
                 client.close()
 
     @property
-    def consumer_statistics(self) -> dict[str, dict[str, Any]]:
+    def consumer_statistics(self) -> dict[str, Statistics]:
         """librdkafka's own statistics of each processor's consumer, its lag among them."""
         return {name: json.loads(r.statistics_text) for name, r in list(self._readers.items()) if r.statistics_text}
 
     @property
-    def statistics(self) -> dict[str, Any]:
+    def statistics(self) -> Statistics:
         """librdkafka's own statistics of the producer, as it last told them."""
-        found: dict[str, Any] = json.loads(self.statistics_text) if self.statistics_text else {}
+        found: Statistics = json.loads(self.statistics_text) if self.statistics_text else {}
         return found
 
     def _on_statistics(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What stands beside committed offsets: who sent them, which changelog goes with them, and which topic they are of.
+"""Notes beside committed offsets: the member that committed them, its changelog, and the topic that they belong to.
 
 The sender's name lets its successor end a transaction that it left open (see fencing.py). The id of the changelog tells
 whether the topic of that name is still the one that it was: offsets without the tables that stand for them would be the

@@ -1,4 +1,4 @@
-"""Where partitions begin and end, and what groups have committed of them, asked for many at once."""
+"""The begins, ends and committed offsets of partitions, for many partitions at once."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -3,9 +3,8 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from kapelle.broker import is_fenced
 from kapelle.topology.errors import BrokerRefused, CycleAborted, InstanceFencedAgain, ProducerLost, Unanswered
@@ -27,7 +26,7 @@ class Transactor:
     def __init__(self, settings: KafkaSettings, transactional_id: str, *, on_statistics: Callable[[str], None]) -> None:
         self.transactional_id = transactional_id
         self._settings = settings
-        self._config: dict[str, Any] = {**settings.producer(transactional_id), "stats_cb": on_statistics}
+        self._config: dict[str, object] = {**settings.producer(transactional_id), "stats_cb": on_statistics}
         self._producer: Producer | None = None
         self._calls = BoundedCalls()
         self._produce: Callable[..., None] = _closed
@@ -71,7 +70,7 @@ class Transactor:
         """Send changelog rows; the offset of the last one comes back with its delivery report."""
         topic, partition = place
 
-        def delivered(error: Any, message: Message) -> None:
+        def delivered(error: KafkaError | None, message: Message) -> None:
             # A batch that was sent again and had been kept already is acknowledged without its offset.
             if error is None:
                 with suppress(Unanswered):
@@ -155,7 +154,7 @@ class Transactor:
             raise ProducerLost("there is no producer")
         return self._producer
 
-    def _produce_late(self, *arguments: Any) -> None:
+    def _produce_late(self, *arguments: object) -> None:
         """The producer's queue is full: wait for deliveries. This is the back-pressure of a slow broker."""
         while True:
             if self._live().poll(self._settings.call_timeout_s) == 0:

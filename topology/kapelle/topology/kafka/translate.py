@@ -1,4 +1,4 @@
-"""What a broker error means for the runtime: what must it do now?
+"""The meaning of a broker error for the runtime: what it must do now.
 
     CycleAborted     abort, rewind, go on       the transaction is ours to abort, or there was none
     ProducerLost     a new producer             fenced, fatal, or a commit whose outcome nobody can tell
@@ -11,13 +11,14 @@ commit is never repeated; a new producer settles what became of it. Which code i
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
 from kapelle.broker import is_producer_lost, is_refused
 from kapelle.topology.errors import BadSetting, BrokerRefused, CycleAborted, ProducerLost, TopologyError
 
+C = TypeVar("C")
 T = TypeVar("T")
 
 
@@ -48,7 +49,7 @@ def translated(doing: str) -> Iterator[None]:
         raise meaning(error.args[0], doing) from error
 
 
-def made(client: Callable[[dict[str, Any]], T], config: dict[str, Any]) -> T:
+def made(client: Callable[[C], T], config: C) -> T:
     """A client with these settings, or the setting that librdkafka does not take."""
     try:
         return client(config)

@@ -1,11 +1,10 @@
-"""What differs between two moments: the rows of both, folded side by side, of the same history or of two."""
+"""The differences between two moments: the rows of both, folded side by side, of the same history or of two."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import msgspec
 
-from kapelle.topology.replay.comparing import Comparison, described
+from kapelle.topology.replay.comparing import Comparison, Data, described
 from kapelle.topology.replay.folding import Decode, Folding, ShardName, decoder
 from kapelle.topology.replay.history import History
 from kapelle.topology.replay.looking import TIMERS, Subject
@@ -23,9 +22,9 @@ class Changed(msgspec.Struct, frozen=True):
     processor: str
     partition: int
     table: str
-    key: list[Any]
-    before: Any
-    after: Any
+    key: list[object]
+    before: Data | str | None
+    after: Data | str | None
 
 
 def changed(one: Side, other: Side, subjects: Sequence[Subject], tell: Tell = lambda _: None) -> Iterator[Changed]:

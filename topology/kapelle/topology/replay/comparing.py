@@ -15,6 +15,9 @@ from kapelle.topology.tables import ShardState, TableError
 State = ShardState[Any]
 
 
+Data = dict[str, object]  # a row as JSON has it
+
+
 class Differing(NamedTuple):
     """A row that differs, as it is in the changelog. None: there is no such row."""
 
@@ -27,9 +30,9 @@ class Difference(msgspec.Struct, frozen=True):
     """A row that differs, as people read it."""
 
     table: str
-    key: list[Any]
-    expected: Any
-    found: Any
+    key: list[object]
+    expected: Data | str | None
+    found: Data | str | None
 
 
 class Comparison:
@@ -72,7 +75,8 @@ def same(state: State, key: bytes, one: bytes | None, other: bytes | None) -> bo
 
 def described(state: State, found: Differing) -> Difference:
     """A difference in words: a row that cannot be read is shown as its bytes and the reason."""
-    name, key = found.key[: found.key.index(0)].decode(), [found.key.hex()]
+    name = found.key[: found.key.index(0)].decode()
+    key: list[object] = [found.key.hex()]
     for value in (found.expected, found.found):
         with suppress(TableError):  # the key is then shown as it is stored
             if value is not None:
@@ -81,19 +85,24 @@ def described(state: State, found: Differing) -> Difference:
     return Difference(name, key, _row(state, found.key, found.expected), _row(state, found.key, found.found))
 
 
-def _row(state: State, key: bytes, value: bytes | None) -> Any:
+def _row(state: State, key: bytes, value: bytes | None) -> Data | None:
     if value is None:
         return None
     try:
-        return as_data(state.decoded(key, value)[2])
+        return row_data(state.decoded(key, value)[2])
     except TableError as error:
         return {"unreadable": str(error), "bytes": value.hex()}
 
 
-def as_data(value: Any) -> Any:
-    """A row, or a part of one, as JSON has it: with the names of its fields, also where it is stored without them."""
+def row_data(row: msgspec.Struct) -> Data:
+    """A row as JSON has it: with the names of its fields, also where it is stored without them."""
+    return {name: as_data(getattr(row, name)) for name in row.__struct_fields__}
+
+
+def as_data(value: object) -> object:
+    """A part of a row or of a key, as JSON has it."""
     if isinstance(value, msgspec.Struct):
-        return {name: as_data(getattr(value, name)) for name in value.__struct_fields__}
+        return row_data(value)
     if isinstance(value, dict):
         return {str(key): as_data(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

@@ -1,4 +1,4 @@
-"""What can go wrong with replaying history, by who must act.
+"""Errors of replaying history, by who must act.
 
 ReplayError
 ├── caller

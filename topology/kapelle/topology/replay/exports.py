@@ -153,7 +153,7 @@ def write_export(path: Path, history: History, facts: About, inputs: Iterable[In
     return sum(shard.events for shard in facts.shards)
 
 
-def _written(history: History, facts: About, inputs: Iterable[Input]) -> Iterator[dict[str, Any]]:
+def _written(history: History, facts: About, inputs: Iterable[Input]) -> Iterator[dict[str, object]]:
     for each in inputs:
         yield _as_avro("INPUT", each.stream, each.partition, each.record)
     for shard in facts.shards:
@@ -163,7 +163,7 @@ def _written(history: History, facts: About, inputs: Iterable[Input]) -> Iterato
                 yield _as_avro("EVENT", shard.stream, shard.partition, record)
 
 
-def _as_avro(kind: str, stream: str, partition: int, record: LogRecord) -> dict[str, Any]:
+def _as_avro(kind: str, stream: str, partition: int, record: LogRecord) -> dict[str, object]:
     return {
         "kind": kind,
         "stream": stream,

@@ -10,13 +10,13 @@ the store now and then, so that a long history takes no more memory than a short
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from kapelle.processors.fitness import unfit
 from kapelle.processors.messages import Message
-from kapelle.schemas import Codec
+from kapelle.schemas import Codec, Contract
 from kapelle.schemas.errors import SchemaError, UnknownFingerprint, UnknownSchemaId
 from kapelle.schemas.headers import trace_of
 from kapelle.topology.build import Topology
@@ -38,7 +38,7 @@ SWEEP_ROWS_MAX: Final = 100_000
 RECORD_BYTES_MAX: Final = 64 * 1024 * 1024  # whatever was once taken is read
 
 ShardName = tuple[str, int]  # processor and partition
-Decode = Callable[[bytes], Any]
+Decode = Callable[[bytes], Contract]
 
 _NOTHING: Final = ShardMeta(changelog_offset=0, saved_at_ms=0, changelog_id="", positions={})
 
@@ -72,7 +72,7 @@ class Folding:
         self.shard = shard
         self.processor = topology.processors[shard[0]]
         self.place = event_place(topology, *shard)
-        self.state: ShardState[Any] = ShardState(self.processor, shard[1], store)
+        self.state = ShardState(self.processor, shard[1], store)
         self.position = 0  # the offset that comes next
         self.events = 0
         self.at_ms = 0  # when the last event was written
@@ -80,7 +80,7 @@ class Folding:
         self._decode = decode
         self._store = store
         self._is_stored = False
-        self._kept: Kept[Any] = Kept(self.processor.tables, self.state.writer)
+        self._kept = Kept(self.processor.tables, self.state.writer)
         self._kept_bytes = 0  # of events whose changes are not written yet
 
     def take(self, records: Sequence[LogRecord]) -> None:

@@ -1,4 +1,4 @@
-"""Where history is read from: a topic, the directory of an embedded log, a file. All give the same records.
+"""The sources of history: a topic, the directory of an embedded log, a file. All give the same records.
 
     for records in history.read(place, start, end): …
 

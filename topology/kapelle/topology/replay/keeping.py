@@ -11,6 +11,7 @@ Tables that forget by the bucket are not kept: what is put below their floor is 
 """
 
 from collections.abc import Iterator
+from enum import Enum
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -21,7 +22,14 @@ K = TypeVar("K", bound=Key)
 R = TypeVar("R", bound=msgspec.Struct)
 S = TypeVar("S", bound=Tables)
 
-_UNKNOWN: Final[Any] = object()
+
+class _Unknown(Enum):
+    """In place of a row or a time that was not looked up yet."""
+
+    UNKNOWN = "unknown"
+
+
+_UNKNOWN: Final = _Unknown.UNKNOWN
 _encoded: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -56,8 +64,8 @@ class Kept(Generic[S]):
             table.clear()
         self._timers.clear()
 
-    def _open(self, spec: TableSpec[Any, Any]) -> Table[Any, Any]:
-        inner: Table[Any, Any] = getattr(self._inner, spec.attribute)
+    def _open(self, spec: TableSpec[K, R]) -> Table[K, R]:
+        inner: Table[K, R] = getattr(self._inner, spec.attribute)
         if spec.bucketed:
             return inner
         kept = KeptTable(inner)
@@ -147,7 +155,7 @@ class KeptTimers:
         self._due[key, name] = None
 
     def due_at_ms(self, key: str, name: str, /) -> int | None:
-        due_at_ms: int | None = self._due.get((key, name), _UNKNOWN)
+        due_at_ms = self._due.get((key, name), _UNKNOWN)
         return self._inner.due_at_ms(key, name) if due_at_ms is _UNKNOWN else due_at_ms
 
     def settle(self) -> None:

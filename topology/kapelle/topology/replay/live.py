@@ -1,7 +1,6 @@
 """The live tables of a topology on Kafka, checked against its history: those of the changelogs, or of a directory."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from kapelle.topology.log import Place
 from kapelle.topology.replay.folding import ShardName, decoder
@@ -55,7 +54,7 @@ class LiveTables:
 
     def _taken(self, shard: ShardName, verifying: Verifying, kept: Store) -> int | str:
         """Begin with the tables of the directory. Returns which offset they stand for, or why they are not compared."""
-        state: ShardState[Any] = ShardState(verifying.fold.processor, shard[1], kept)
+        state = ShardState(verifying.fold.processor, shard[1], kept)
         meta = state.meta()
         if meta is None:
             return "not in the directory"

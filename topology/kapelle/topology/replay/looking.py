@@ -1,12 +1,12 @@
 """Looking at the tables of a moment: which shards hold what was asked for, and the rows that are about it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 import msgspec
 
-from kapelle.processors.tables import Key, TableSpec
-from kapelle.topology.replay.comparing import State, as_data
+from kapelle.processors.tables import Key
+from kapelle.topology.replay.comparing import Data, State, as_data, row_data
 from kapelle.topology.replay.folding import Folding, ShardName, decoder
 from kapelle.topology.replay.history import History
 from kapelle.topology.replay.moments import Moment
@@ -31,7 +31,7 @@ class Subject(msgspec.Struct, frozen=True):
             return [(self.processor, self.partition)]
         return [(self.processor, n) for n in range(history.topology.processor_partitions(self.processor))]
 
-    def holds(self, table: str, key: Sequence[Any]) -> bool:
+    def holds(self, table: str, key: Sequence[object]) -> bool:
         """Whether a row is about it."""
         return (not self.tables or table in self.tables) and list(key[: len(self.prefix)]) == list(self.prefix)
 
@@ -42,8 +42,8 @@ class Shown(msgspec.Struct, frozen=True):
     processor: str
     partition: int
     table: str
-    key: list[Any]
-    row: Any
+    key: list[object]
+    row: Data
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ def point(fold: Folding) -> Point:
 def rows_about(fold: Folding, subject: Subject) -> Iterator[Shown]:
     """The rows of a folded shard that are about the subject, table by table, then its timers."""
     for spec in fold.processor.tables.specs():
-        if (subject.tables and spec.name not in subject.tables) or not _fits(spec, subject.prefix):
+        if (subject.tables and spec.name not in subject.tables) or not _fits(spec.key, subject.prefix):
             continue
         for key, row in getattr(fold.state.reader, spec.attribute).prefix(subject.prefix):
             yield _shown(fold, spec.name, key, row)
@@ -95,12 +95,12 @@ def _timers(fold: Folding, state: State, subject: Subject) -> Iterator[Shown]:
 
 
 def _shown(fold: Folding, table: str, key: Key, row: msgspec.Struct) -> Shown:
-    return Shown(fold.processor.name, fold.place.partition, table, as_data(key), as_data(row))
+    return Shown(fold.processor.name, fold.place.partition, table, [as_data(column) for column in key], row_data(row))
 
 
-def _fits(spec: TableSpec[Any, Any], prefix: Key) -> bool:
+def _fits(key: type[Key], prefix: Key) -> bool:
     """Whether keys of this table can begin so."""
-    columns = [getattr(column, "__supertype__", column) for column in get_args(spec.key)]
+    columns = [getattr(column, "__supertype__", column) for column in get_args(key)]
     return len(columns) >= len(prefix) and all(
         isinstance(value, column) for value, column in zip(prefix, columns, strict=False)
     )

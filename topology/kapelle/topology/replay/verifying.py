@@ -16,13 +16,13 @@ time, further on: while a changelog is read, compaction may take away a row that
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from kapelle.topology.build import Topology
 from kapelle.topology.embedded.partitions import LogRecord
-from kapelle.topology.replay.comparing import Comparison, Difference, Differing, described, same
+from kapelle.topology.replay.comparing import Comparison, Difference, Differing, State, described, same
 from kapelle.topology.replay.errors import Unsettled
 from kapelle.topology.replay.folding import Decode, Folding, ShardName
 from kapelle.topology.replay.history import Records
@@ -78,7 +78,7 @@ class Stores(msgspec.Struct, frozen=True):
 class Live:
     """The tables of a shard as its changelog gives them."""
 
-    def __init__(self, state: ShardState[Any], store: Store) -> None:
+    def __init__(self, state: State, store: Store) -> None:
         self.state = state
         self._store = store
 

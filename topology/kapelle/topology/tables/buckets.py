@@ -11,7 +11,7 @@ After a crash the floor is there and the sweep goes on: nothing else is kept.
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -37,7 +37,7 @@ FLOORS = table("_floors", key=tuple[str], row=Floor)
 class Buckets:
     """The floor of one table of one shard, and the sweep below it."""
 
-    def __init__(self, place: Place[Any], floors: WriteTable[tuple[str], Floor]) -> None:
+    def __init__(self, place: Place[R], floors: WriteTable[tuple[str], Floor]) -> None:
         self._place = place
         self._floors = floors
         self._bound: bytes | None = None

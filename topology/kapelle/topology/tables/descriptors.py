@@ -1,4 +1,4 @@
-"""How many files a store may have open: at most half of what its process may, sockets and all."""
+"""The limit of open files of a store: half of the limit of its process, which also needs sockets."""
 
 import resource
 from typing import Final

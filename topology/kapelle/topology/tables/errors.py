@@ -1,4 +1,4 @@
-"""What can go wrong with tables, by who must act.
+"""Errors of tables, by who must act.
 
 TableError
 ├── author: whoever wrote the processor

@@ -38,7 +38,7 @@ class KeyCodec:
     encode: Callable[[bytes, Key], bytes]
     decode: Callable[[bytes, int], Any]
 
-    def __init__(self, table: str, key: Any) -> None:
+    def __init__(self, table: str, key: object) -> None:
         self.table = table
         self.columns = _columns(table, key)
         names: dict[str, Any] = {
@@ -103,7 +103,7 @@ def successor(prefix: bytes) -> bytes:
     return kept[:-1] + bytes((kept[-1] + 1,))
 
 
-def _columns(table: str, key: Any) -> tuple[Column, ...]:
+def _columns(table: str, key: object) -> tuple[Column, ...]:
     """The columns of a declared key type such as `tuple[str, int]`; a NewType counts as what it is made of."""
     found = tuple(getattr(column, "__supertype__", column) for column in get_args(key))
     if get_origin(key) is not tuple or not all(column in (str, int, bytes) for column in found):

@@ -1,35 +1,39 @@
-"""What a processor's declared tables come to: checked once, coders made once, then shared by all of its shards."""
+"""The layout of the declared tables of a processor: checked once, with codecs that all its shards share."""
 
 import re
 from collections import Counter
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 import msgspec
 
 from kapelle.processors.errors import BadDeclaration
-from kapelle.processors.tables import Tables, TableSpec
+from kapelle.processors.tables import Key, Tables, TableSpec
 from kapelle.topology.tables.keys import KeyCodec
 from kapelle.topology.tables.rows import RowCodec
+
+K = TypeVar("K", bound=Key)
+R = TypeVar("R", bound=msgspec.Struct)
 
 # Names stand at the beginning of keys, before a zero byte; those that begin with "_" are our own.
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 
 
-_layouts: WeakKeyDictionary[type[Tables], tuple["TableLayout", ...]] = WeakKeyDictionary()
-
-
-class TableLayout(msgspec.Struct, frozen=True):
+class TableLayout(msgspec.Struct, Generic[R], frozen=True):
     """One table: its coders, and what its keys begin with after the shard's own prefix."""
 
     name: str
     prefix: bytes
     keys: KeyCodec
-    rows: RowCodec[Any]
+    rows: RowCodec[R]
     bucketed: bool
 
 
-def table_layout(spec: TableSpec[Any, Any]) -> TableLayout:
+Layouts = tuple[TableLayout[Any], ...]  # their rows differ
+_layouts: WeakKeyDictionary[type[Tables], Layouts] = WeakKeyDictionary()
+
+
+def table_layout(spec: TableSpec[K, R]) -> TableLayout[R]:
     keys = KeyCodec(spec.name, spec.key)
     if spec.bucketed and keys.columns[:1] != (int,):
         raise BadDeclaration(
@@ -38,7 +42,7 @@ def table_layout(spec: TableSpec[Any, Any]) -> TableLayout:
     return TableLayout(spec.name, spec.name.encode() + b"\0", keys, RowCodec(spec), spec.bucketed)
 
 
-def layout(tables: type[Tables]) -> tuple[TableLayout, ...]:
+def layout(tables: type[Tables]) -> Layouts:
     """The layouts of all declared tables, in the order of their declaration."""
     found = _layouts.get(tables)
     if found is None:
@@ -46,7 +50,7 @@ def layout(tables: type[Tables]) -> tuple[TableLayout, ...]:
     return found
 
 
-def _laid_out(tables: type[Tables]) -> tuple[TableLayout, ...]:
+def _laid_out(tables: type[Tables]) -> Layouts:
     specs = tables.specs()
     for spec in specs:
         check_name("a table", spec.name)

@@ -4,28 +4,43 @@ A row of an older version is read as the type that it then had, and taken step b
 the table declares. It is written in today's version when it is next put.
 """
 
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from kapelle.processors.errors import BadDeclaration
 from kapelle.processors.tables import Key, TableSpec
 from kapelle.topology.tables.errors import BadRow, RowCorrupt, RowTooLarge, RowVersionUnknown
 
+K = TypeVar("K", bound=Key)
 R = TypeVar("R", bound=msgspec.Struct)
 
 ROW_BYTES_MAX: Final = 1_000_000  # what a broker takes by default, less room for the key and headers
 VERSION_MAX: Final = 255
+_PLAIN: Final = (
+    inspect.StrType,
+    inspect.IntType,
+    inspect.BoolType,
+    inspect.BytesType,
+    inspect.NoneType,
+    inspect.EnumType,
+)
 
 
 class RowCodec(Generic[R]):
-    """Encodes and decodes the rows of one table."""
+    """Encodes and decodes the rows of one table.
 
-    def __init__(self, spec: TableSpec[Any, R]) -> None:
+    `is_plain`: a row is the same when it is read again. One with a dictionary may not be: it is stored in the order of
+    its keys. One with a float may not be: Python takes an integer for it.
+    """
+
+    def __init__(self, spec: TableSpec[K, R]) -> None:
         _check(spec)
         self.table = spec.name
         self.row = spec.row
         self.version = spec.version
+        self.is_plain = _is_plain(spec.row)
         self._mark = bytes((spec.version,))
         # Sets and dictionaries in a fixed order, so that equal rows are equal bytes in every process.
         self._encode = msgspec.msgpack.Encoder(order="deterministic").encode
@@ -47,7 +62,7 @@ class RowCodec(Generic[R]):
 
     def decode(self, value: bytes, key: Key) -> R:
         """The row in `value`. The key is only for the error that names it."""
-        if value[:1] != self._mark:
+        if not value or value[0] != self.version:
             return self._decode_older(value, key)
         try:
             return self._decode(value[1:])
@@ -71,7 +86,23 @@ class RowCodec(Generic[R]):
         return row
 
 
-def _check(spec: TableSpec[Any, Any]) -> None:
+def _is_plain(row: type[msgspec.Struct]) -> bool:
+    return _is_plain_type(inspect.type_info(row))
+
+
+def _is_plain_type(found: inspect.Type) -> bool:
+    match found:
+        case inspect.StructType():
+            return all(_is_plain_type(field.type) for field in found.fields)
+        case inspect.UnionType():
+            return all(_is_plain_type(one) for one in found.types)
+        case inspect.VarTupleType():
+            return _is_plain_type(found.item_type)
+        case _:
+            return isinstance(found, _PLAIN)
+
+
+def _check(spec: TableSpec[K, R]) -> None:
     """Refuse a row form that could not be written, or not be read later."""
     config = getattr(spec.row, "__struct_config__", None)
     if config is None or not config.frozen:

@@ -19,7 +19,7 @@ import msgspec
 
 from kapelle.processors.processor import Processor
 from kapelle.processors.tables import Key, Tables, TableSpec, table
-from kapelle.topology.tables.buckets import FLOORS, BucketedReadTable, BucketedWriteTable, Buckets
+from kapelle.topology.tables.buckets import FLOORS, BucketedReadTable, BucketedWriteTable, Buckets, Floor
 from kapelle.topology.tables.keys import successor
 from kapelle.topology.tables.layout import TableLayout, check_name, layout, table_layout
 from kapelle.topology.tables.overlay import Overlay
@@ -28,6 +28,8 @@ from kapelle.topology.tables.table import Place, ReadTable, WriteTable
 from kapelle.topology.tables.timers import DUE, TIMERS, ReadTimers, TimerQueue, WriteTimers
 
 S = TypeVar("S", bound=Tables)
+K = TypeVar("K", bound=Key)
+R = TypeVar("R", bound=msgspec.Struct)
 Row = tuple[bytes, bytes | None]
 
 
@@ -71,7 +73,7 @@ class ShardState(Generic[S]):
         self._store = store
         self._places: dict[str, Place[Any]] = {}
         self._buckets: dict[str, Buckets] = {}
-        floors: WriteTable[tuple[str], Any] = WriteTable(self._place(_FLOORS))
+        floors: WriteTable[tuple[str], Floor] = WriteTable(self._place(_FLOORS))
         self._time: WriteTable[tuple[()], TimeBound] = WriteTable(self._place(_TIME))
         self._timers = TimerQueue(self._place(_TIMERS), self._place(_DUE))
         for each in layout(processor.tables):
@@ -115,6 +117,7 @@ class ShardState(Generic[S]):
             self._timers.forget_changes()
         for overlay in self._overlays:
             overlay.clear()
+        self._forget_known()
         for buckets in self._buckets.values():
             buckets.forget_changes()
 
@@ -122,6 +125,7 @@ class ShardState(Generic[S]):
         """Forget what reading has noted: a decision was cut off, maybe in the middle of a read."""
         for overlay in self._overlays:
             overlay.forget_reads()
+        self._forget_known()
 
     def restore(self, rows: Iterable[Row], batch: Batch) -> None:
         """Put rows of the changelog into a batch. Until it is written and `clear` was called, nothing may be read."""
@@ -205,15 +209,15 @@ class ShardState(Generic[S]):
                 digest.update(len(part).to_bytes(4, "big") + part)
         return digest.hexdigest()
 
-    def _place(self, each: TableLayout) -> Place[Any]:
+    def _place(self, each: TableLayout[R]) -> Place[R]:
         place = Place(self.prefix + each.prefix, keys=each.keys, rows=each.rows, overlay=Overlay(self._store))
         self._places[each.name] = place
         return place
 
-    def _open_reader(self, spec: TableSpec[Any, Any]) -> ReadTable[Any, Any]:
+    def _open_reader(self, spec: TableSpec[K, R]) -> ReadTable[K, R]:
         return self._opened(spec.name, write=False)
 
-    def _open_writer(self, spec: TableSpec[Any, Any]) -> ReadTable[Any, Any]:
+    def _open_writer(self, spec: TableSpec[K, R]) -> ReadTable[K, R]:
         return self._opened(spec.name, write=True)
 
     def _opened(self, name: str, *, write: bool) -> ReadTable[Any, Any]:
@@ -225,4 +229,9 @@ class ShardState(Generic[S]):
     def _forget_store(self) -> None:
         for overlay in self._overlays:
             overlay.forget_store()
+        self._forget_known()
         self._timers.forget_changes()
+
+    def _forget_known(self) -> None:
+        for place in self._places.values():
+            place.forget_known()

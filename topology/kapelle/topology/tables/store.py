@@ -1,4 +1,4 @@
-"""What the tables stand on: one ordered map from bytes to bytes for the whole process, written a batch at a time.
+"""The store below the tables: one ordered map from bytes to bytes for the whole process, written in batches.
 
 Keys belong to shards (one processor, one partition) and begin with the processor's name, so a key whose first byte is
 not a letter is free for other uses of the same store.

@@ -1,15 +1,16 @@
-"""Every text of the OpenAPI document: `python -m tests.support.openapi_texts` writes the golden file again."""
+"""All help texts and all texts of the OpenAPI document: `python -m tests.support.texts` writes the golden file."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, cast
 
 from kapelle.api.app import create_app
+from kapelle.cli import reference
 from kapelle.topology.journal import Journal
 from kapelle.views import Views
 
-GOLDEN: Final = Path(__file__).parents[1] / "unit" / "api" / "summaries.txt"
-REGENERATE: Final = "python -m tests.support.openapi_texts"
+GOLDEN: Final = Path(__file__).parents[1] / "golden" / "texts.txt"
+REGENERATE: Final = "python -m tests.support.texts"
 METHODS: Final = ("get", "post", "put", "patch", "delete")
 
 
@@ -21,11 +22,26 @@ def document() -> dict[str, Any]:
 
 
 def texts() -> str:
+    """First the command line, then the HTTP API."""
+    return "\n".join([*command_line_lines(), "", "", *api_lines(document())]) + "\n"
+
+
+def command_line_lines() -> Iterator[str]:
+    """Each command with its help, then each different text of an argument or an option."""
+    yield "THE COMMAND LINE"
+    found = list(reference.commands(reference.root(), ("kapelle",)))
+    for path, command in found:
+        yield from ("", " ".join(path))
+        yield from (f"  {line}".rstrip() for line in (command.help or "").replace("\b\n", "").strip().splitlines())
+    yield from ("", "ARGUMENTS AND OPTIONS")
+    yield from sorted(
+        {f"  {name}: {text}" for path, command in found for name, text in reference.options(command, " ".join(path))}
+    )
+
+
+def api_lines(told: dict[str, Any]) -> Iterator[str]:
     """Each operation with its summary and description, then each different text of parameters, responses and bodies."""
-    return "\n".join(_lines(document())) + "\n"
-
-
-def _lines(told: dict[str, Any]) -> Iterator[str]:
+    yield from ("THE HTTP API", "")
     yield f"{told['info']['title']}: {told['info']['description']}"
     found = [
         (f"{method.upper()} {path}", item[method])

@@ -1,12 +1,12 @@
 """How a command is refused: a decision raises what is wrong, and it becomes an event that answers the request."""
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from kapelle.processors.definitions import DefinitionRefused
 from kapelle.processors.effects import Effect, Emit
+from kapelle.processors.messages import Message
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contract import Contract
 from kapelle.schemas.contracts import Refusal
 
 # An answer is for people and fits into a record, whatever the command was.
@@ -30,6 +30,11 @@ def invalid(message: str, errors: Sequence[str] = ()) -> Refused:
     return Refused(Refusal.INVALID, message, errors)
 
 
+def conflict(message: str) -> Refused:
+    """What was asked for cannot be done now."""
+    return Refused(Refusal.CONFLICT, message)
+
+
 def not_found(message: str) -> Refused:
     """What was asked about is not there."""
     return Refused(Refusal.NOT_FOUND, message)
@@ -41,7 +46,7 @@ def badly_defined(what: str, error: DefinitionRefused) -> Refused:
     return invalid(f"Expected {what}, but found {len(problems)} problem{'s' * (len(problems) != 1)}", problems)
 
 
-def refusing(command: Contract, refused: Refused, now_ms: int) -> Iterator[Effect]:
+def refusing(command: object, refused: Refused, now_ms: int) -> Iterator[Effect]:
     """The answer to each request that the command carries."""
     for request_id in request_ids(command):
         yield Emit(
@@ -56,8 +61,13 @@ def refusing(command: Contract, refused: Refused, now_ms: int) -> Iterator[Effec
         )
 
 
-def request_ids(command: Contract) -> list[str]:
+def refuse_given_up(message: Message[Any], reason: str, _: object, now_ms: int) -> Iterable[Effect]:
+    """The answer to a request whose decision ran out of time or memory."""
+    return refusing(message.value, Refused(Refusal.UNPROCESSABLE, reason), now_ms)
+
+
+def request_ids(command: object) -> list[str]:
     """The requests that wait for an answer, each once. An empty batch has a nameless one."""
-    if isinstance(command, c.StartInstances):
+    if isinstance(command, c.StartInstances | c.StartTriggered):
         return list(dict.fromkeys(start.request_id for start in command.starts))[:STARTS_ANSWERED_MAX] or [""]
     return [getattr(command, "request_id", "")]

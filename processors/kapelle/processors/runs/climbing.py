@@ -1,0 +1,197 @@
+"""How a restart finds its way in a tree of instances: up to where something still runs, and down again.
+
+| the instance | what a restart of one of its children does |
+|---|---|
+| has ended, and has a parent | it climbs: the parent is asked |
+| has ended, and has none | it becomes a new run, which follows the path down |
+| runs, and its foreach step runs | the iteration is run again in its place, while the others go on |
+| runs, and its step has failed | the step gets another attempt, which follows the path down |
+
+Whatever is on the path begins with the step that the path names. The instance at its end is restarted as it was asked.
+A refusal answers the request wherever it is found.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from kapelle.processors.decisions import LATER, Done
+from kapelle.processors.instances import INSTANCE_TERMINAL
+from kapelle.processors.params import ParamError
+from kapelle.processors.parents import child_end
+from kapelle.processors.refusals import Refused, conflict, invalid, not_found
+from kapelle.processors.runs.attempts import attempt_of
+from kapelle.processors.runs.behaviours import BEHAVIOURS
+from kapelle.processors.runs.composites import foreach
+from kapelle.processors.runs.composites.ending import fan_of, is_ending
+from kapelle.processors.runs.flow import Flow
+from kapelle.processors.runs.params import parsed_object
+from kapelle.processors.runs.processor import RunDraft, on_draft
+from kapelle.processors.runs.restarted import By, restarted_params
+from kapelle.processors.runs.restarts import Hop, Restart
+from kapelle.processors.runs.states import RESTARTABLE_IN_RUN
+from kapelle.processors.runs.tables import RunRow, StepRow
+from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL, ids_of
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, RestartPolicy
+
+Request = c.RestartRun | c.ActOnStep | c.RestartBelow
+AFTER_RUNNING: Final = "FAIL_AFTER_RUNNING"
+
+
+def restart_ended(flow: Flow, request: Request, restart: Restart, params: str) -> Done:
+    """Restart an instance that has ended: its parent is asked, or `workflows` for a new run."""
+    parent = flow.run.parent
+    if parent is None:
+        return _queue(flow, request, restart, params)
+    changed = params if params != flow.run.params else restart.params
+    up = msgspec.structs.replace(restart, params=restart.params if restart.path else changed)
+    flow.draft.send(
+        RUN_INTERNAL,
+        parent.key,
+        c.RestartBelow(
+            request_id=request.request_id,
+            author=request.author,
+            step_id=parent.step_id,
+            number=parent.number,
+            restart=up.json(),
+        ),
+    )
+    return LATER
+
+
+def _queue(flow: Flow, request: Request, restart: Restart, params: str) -> Done:
+    """Ask `workflows` for a new run: its run strategy holds for restarts too."""
+    run, text, request_id = flow.run, restart.json(), request.request_id
+    if flow.state.answers.get((flow.key, request_id)) is None:
+        requested = c.RestartRequested(
+            request_id=request_id, author=request.author, run_id=run.run_id + 1, restart=text, at_ms=flow.now_ms
+        )
+        flow.draft.emit(requested)
+    given = request.run_params if isinstance(request, c.RestartRun) else "{}"
+    queued = c.QueueRun(
+        request_id=request_id,
+        author=request.author,
+        instance_id=run.instance_id,
+        restart=text,
+        params=params,
+        run_params=given,
+    )
+    flow.draft.send(WORKFLOW_INTERNAL, run.workflow_id, queued)
+    return LATER
+
+
+# Up -----------------------------------------------------------------------------------------------------------------
+
+
+@on_draft.carries_out(c.RestartBelow)
+def restart_below(request: c.RestartBelow, draft: RunDraft, now_ms: int) -> Done:
+    """Restart a child of a step of this instance, or something further down."""
+    run, row = draft.state.runs.get((draft.key,)), draft.state.steps.get((draft.key, request.step_id))
+    child = draft.state.children.get((draft.key, request.step_id, request.number))
+    if run is None or row is None or child is None:
+        raise not_found(f"Expected step {request.step_id!r} of {draft.key} to have child {request.number}: it has not")
+    below = Restart.parse(request.restart)
+    restart = msgspec.structs.replace(below, path=(Hop(request.step_id, request.number), *below.path))
+    flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
+    if run.status in INSTANCE_TERMINAL:
+        return restart_ended(flow, request, restart, run.params)
+    if child.status not in INSTANCE_TERMINAL:
+        raise conflict(f"Expected child {request.number} of step {request.step_id!r} to have ended, but it runs")
+    _check_running(flow, request, row)
+    draft.emit(
+        c.ActionTaken(
+            request_id=request.request_id,
+            author=request.author,
+            run_id=run.run_id,
+            action=Action.RESTART,
+            reason=f"Child {request.number} is restarted",
+            at_ms=now_ms,
+            step_id=request.step_id,
+        )
+    )
+    step = flow.plan.steps[request.step_id]
+    if row.status in RESTARTABLE_IN_RUN:
+        flow.descends = restart
+        retries = {**row.retries, "manual": row.retries.get("manual", 0) + 1}
+        flow.try_again(step, msgspec.structs.replace(attempt_of(request.step_id, row), retries=retries))
+    else:
+        foreach.again(flow, step, request.number, below)
+    flow.go_on()
+    return Done(instance_id=run.instance_id, run_id=run.run_id)
+
+
+def _check_running(flow: Flow, request: c.RestartBelow, row: StepRow) -> None:
+    """Refuse to restart a child of a step that neither has failed nor is a foreach that runs."""
+    if is_ending(flow):
+        raise conflict(f"Expected {flow.key} to go on, but it is ending: restart it when it has ended")
+    mode = flow.plan.steps[request.step_id].step.failure_mode
+    fan = fan_of(flow, request.step_id, row)
+    is_in_place = fan is not None and fan.kind is ChildKind.FOREACH and fan.ending is None
+    if not is_in_place and row.status not in RESTARTABLE_IN_RUN:
+        raise invalid(
+            f"Expected step {request.step_id!r} of {flow.key} to be a foreach that runs, or to have failed, "
+            f"but it is {row.status}"
+        )
+    if mode != AFTER_RUNNING:
+        raise invalid(f"Expected the failure mode {AFTER_RUNNING} of step {request.step_id!r}, but it is {mode}")
+
+
+# Down ---------------------------------------------------------------------------------------------------------------
+
+
+@on_draft.decides(c.RestartChild)
+def restart_child(command: c.RestartChild, draft: RunDraft, now_ms: int) -> None:
+    """The parent runs this instance again. `workflows` is asked for the run, and answers the parent."""
+    run = draft.state.runs.get((draft.key,))
+    workflow_id, instance_id = ids_of(draft.key)
+    restart, params = Restart.parse(command.restart), None
+    try:
+        if run is None:  # it ended before it ran
+            params = None if restart.path else restart.params
+            restart = Restart(RestartPolicy.RESTART_FROM_BEGINNING)
+        else:
+            params = _params_of_child(command, restart, run, draft, now_ms)
+    except Refused as refused:
+        draft.send(
+            RUN_INTERNAL, command.parent.key, child_end(command.parent, 0, InstanceStatus.FAILED, refused.message)
+        )
+        return
+    draft.send(
+        WORKFLOW_INTERNAL,
+        workflow_id,
+        c.QueueRun(
+            request_id=command.request_id,
+            author=command.author,
+            instance_id=instance_id,
+            restart=restart.json(),
+            params=params,
+            run_params=command.run_params,
+            parent=command.parent,
+        ),
+    )
+
+
+@on_draft.decides(c.EndChild)
+def end_child(command: c.EndChild, draft: RunDraft, _: int) -> None:
+    """The step that this instance is a child of ends. `workflows` knows whether the instance is queued or runs."""
+    draft.send(WORKFLOW_INTERNAL, ids_of(draft.key)[0], command)
+
+
+def _params_of_child(command: c.RestartChild, restart: Restart, run: RunRow, draft: RunDraft, now_ms: int) -> str:
+    """The parameters of the new run: what a person gives for it, or else what its parent gives now."""
+    if run.status not in INSTANCE_TERMINAL:
+        raise conflict(f"Expected {draft.key} to have ended, but it is {run.status}")
+    if restart.params is not None and not restart.path:
+        return restart.params
+    flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
+    given = parsed_object(command.run_params)
+    if not given:
+        return run.params
+    try:
+        by = By(command.author, restart.policy, is_parent=True)
+        return restarted_params(flow, given, by)
+    except ParamError as error:
+        raise invalid(str(error)) from None

@@ -1,0 +1,84 @@
+"""Iterations and rounds: instances of a block, started by the shard of their parent, with no queue between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from kapelle.processors.keys import run_key
+from kapelle.processors.runs.attempts import Attempt
+from kapelle.processors.runs.composites import counting, identity, sharing
+from kapelle.processors.runs.composites.fan import fan_at
+from kapelle.processors.runs.context import Params
+from kapelle.processors.runs.flow import Flow
+from kapelle.processors.runs.params import parsed_object
+from kapelle.processors.runs.plan import StepPlan, ids_in_block
+from kapelle.processors.runs.restarts import Restart
+from kapelle.processors.runs.tables import ChildRow, FanRow
+from kapelle.processors.sel import Value
+from kapelle.processors.wiring import RUN_INTERNAL
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import RestartPolicy
+
+BEGINNING: Final = Restart(RestartPolicy.RESTART_FROM_BEGINNING)
+
+
+class Block:
+    """What all children of one attempt have in common, made once for all that a decision starts."""
+
+    def __init__(self, flow: Flow, step: StepPlan, params: Params, *, carries: tuple[str, ...] = ()) -> None:
+        step_id = step.step.id
+        fan = fan_at(flow, step_id)
+        self.flow = flow
+        self.fan: FanRow = fan
+        self.attempt = Attempt(step_id, fan.attempt, fan.iteration, 0)
+        self.workflow_id = identity.inline_id(fan.kind, flow.key, step_id)
+        self.definition = flow.plan.blocks[step_id]
+        self.parent = identity.parent_of(
+            flow, self.attempt, fan.kind, asks=flow.plan.asks.get(step_id, ()), carries=carries
+        )
+        self.initiator = identity.initiator_text(flow, self.parent)
+        self.layers = sharing.layers_for(flow, step, params)
+        self.step_run_params = _of_block(flow.run.step_run_params, self.definition)
+
+    def start(
+        self, number: int, row: ChildRow | None, values: Mapping[str, Value], *, restart: Restart | None = None
+    ) -> None:
+        """Start one child with its loop values. Its row says which run it is."""
+        run = self.flow.run
+        run_id = row.run_id if row is not None else counting.next_run_id(self.fan, None)
+        if restart is None and row is not None and row.launched > 1:
+            restart = BEGINNING
+        own = restart.params if restart is not None and not restart.path else None
+        self.flow.draft.send(
+            RUN_INTERNAL,
+            run_key(self.workflow_id, number),
+            c.StartRun(
+                workflow_id=self.workflow_id,
+                instance_id=number,
+                run_id=run_id,
+                request_id=identity.request_of(self.flow, self.attempt, number),
+                version=run.version,
+                definition=self.definition,
+                initiator=self.initiator,
+                params=own or sharing.loop_values(values, number - 1),
+                step_run_params=self.step_run_params,
+                run_properties=run.run_properties,
+                correlation_id=run.correlation_id,
+                restart=None if restart is None else restart.json(),
+                author=run.author,
+                parent=replace(self.parent, number=number),
+                layers=self.layers,
+            ),
+        )
+
+
+def _of_block(text: str, block: str) -> str:
+    """Of the parameters that are given for steps, those for steps of a block, at any depth."""
+    if text == "{}":
+        return text
+    inside = ids_in_block(block)
+    return msgspec.json.encode({name: one for name, one in parsed_object(text).items() if name in inside}).decode()

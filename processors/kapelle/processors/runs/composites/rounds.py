@@ -1,0 +1,141 @@
+"""`while`: rounds one after the other, as long as the condition holds for the values that one hands to the next.
+
+The condition sees the loop values, then the other parameters of the step, then those of the workflow. After a round
+that has succeeded, a loop value is what a step of the round has in a parameter of the same name: of several steps, the
+one that was created last. A value that no step has stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Final
+
+from kapelle.processors.definitions import CONDITION, LOOP_INDEX, LOOP_PARAMS
+from kapelle.processors.definitions.limits import ITERATIONS_MAX
+from kapelle.processors.params import ParamError
+from kapelle.processors.params.stored import plain_json, values_of
+from kapelle.processors.parents import read_back
+from kapelle.processors.runs.attempts import Attempt, attempt_of
+from kapelle.processors.runs.composites import fan
+from kapelle.processors.runs.composites.fan import Keep, Planned
+from kapelle.processors.runs.composites.inline import Block
+from kapelle.processors.runs.context import Params
+from kapelle.processors.runs.flow import DONE, Flow
+from kapelle.processors.runs.gates import Launch
+from kapelle.processors.runs.plan import StepPlan
+from kapelle.processors.runs.restarts import Restart
+from kapelle.processors.runs.tables import FanRow, StepRow
+from kapelle.processors.sel import Value
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import ChildKind, InstanceStatus, RestartPolicy, StepStatus
+
+SCALARS: Final = (str, bool, int, float, Decimal)
+Values = Mapping[str, Value]
+
+
+def begin(flow: Flow, launch: Launch) -> None:
+    """Run the first round, if the condition holds; or the round that a restart goes on with."""
+    values, wrong = _first_values(launch.params)
+    wrong = wrong or fan.is_too_deep(flow)
+    if wrong is not None:
+        fan.refuse(flow, launch, wrong)
+        return
+    again = _again(flow, launch.attempt)
+    if again is None:
+        try:
+            holds = _holds(flow, launch.step, launch.attempt, launch.params, values)
+        except ParamError as error:
+            fan.refuse(flow, launch, str(error))
+            return
+        if not holds:
+            flow.finish(launch.step, launch.attempt, (*launch.passed, *DONE), launch.params)
+            return
+    number, given, restart = again or (1, plain_json(values), None)
+    planned = Planned(ChildKind.WHILE, ITERATIONS_MAX, 1, values=given, next=number)
+    fan.begin(flow, launch, planned, Keep.NOTHING)
+    _launch(flow, launch.step, launch.params, given, restart=restart)
+
+
+def _again(flow: Flow, attempt: Attempt) -> tuple[int, str, Restart] | None:
+    """The round that a restart goes on with, its loop values as they were, and how it is restarted."""
+    found = fan.on_path(flow, attempt.step_id)
+    before = flow.state.fans.get((flow.key, attempt.step_id))
+    if found is None and before is not None and attempt.attempt == 1 and fan.is_resumed(flow, attempt):
+        found = (before.next - 1, Restart(RestartPolicy.RESTART_FROM_INCOMPLETE))
+    row = None if found is None else flow.state.children.get((flow.key, attempt.step_id, found[0]))
+    return None if found is None or row is None else (found[0], row.given, found[1])
+
+
+def ended(flow: Flow, step: StepPlan, row: StepRow, children: FanRow, end: c.RecordChildEnd) -> None:
+    """After a round that has succeeded: the next one, or the end of the step. Any other end ends the step."""
+    if children.ending is not None or end.status is not InstanceStatus.SUCCEEDED:
+        fan.finish(flow, step, row, children)
+        return
+    attempt = attempt_of(step.step.id, row)
+    params = fan.inputs_of(flow, step, children)
+    given = _carried(children.values, end.values)
+    wrong: str | None
+    try:
+        if given is None:
+            wrong = "Expected the values of the next round to fit into a record, but they are too large"
+        elif not _holds(flow, step, attempt, params, {name: one.value for name, one in values_of(given).items()}):
+            flow.finish(step, attempt, (StepStatus.FINISHING,), flow.inputs(step))
+            return
+        else:
+            wrong = f"Expected the condition to end the loop within {ITERATIONS_MAX:,} rounds, but it did not"
+            wrong = wrong if children.next > children.total else None
+    except ParamError as error:
+        wrong = str(error)
+    if wrong is not None or given is None:
+        flow.fail_for_good(step, attempt, StepStatus.FATALLY_FAILED, wrong or "")
+        return
+    _launch(flow, step, params, given)
+
+
+def _carried(before: str, given_back: str) -> str | None:
+    back = read_back(given_back)
+    if back.is_too_large:
+        return None
+    return plain_json({**{name: one.value for name, one in values_of(before).items()}, **back.carried})
+
+
+def _launch(flow: Flow, step: StepPlan, params: Params, given: str, *, restart: Restart | None = None) -> None:
+    step_id = step.step.id
+    children = fan.fan_at(flow, step_id)
+    number = children.next
+    flow.draft.emit(
+        c.ChildrenLaunched(
+            run_id=children.run_id,
+            step_id=step_id,
+            attempt=children.attempt,
+            iteration=children.iteration,
+            numbers=(number,),
+            next=number + 1,
+            values=given,
+            at_ms=flow.now_ms,
+        )
+    )
+    values = {name: one.value for name, one in values_of(given).items()}
+    block = Block(flow, step, params, carries=tuple(values))
+    row = flow.state.children.get((flow.key, step_id, number))
+    block.start(number, row, {**values, CONDITION: True}, restart=restart)
+
+
+def _first_values(params: Params) -> tuple[Values, str | None]:
+    given = params.get(LOOP_PARAMS)
+    found = given.value if given is not None else None
+    if not isinstance(found, dict):
+        return {}, "Expected loop_params as a map of values, but found none"
+    for name, value in found.items():
+        if not isinstance(value, SCALARS):
+            return {}, f"Expected text, a number, true or false for {name!r} in loop_params, but found something else"
+    return found, None
+
+
+def _holds(flow: Flow, step: StepPlan, attempt: Attempt, params: Params, values: Values) -> bool:
+    """Whether the condition is true. A `ParamError` if it has no value."""
+    of_workflow = {name: one.value for name, one in flow.expressions.workflow.items()}
+    of_step = {name: one.value for name, one in params.items() if name != LOOP_PARAMS}
+    known = {**of_workflow, **of_step, **values, LOOP_INDEX: -1}
+    return flow.expressions.is_true(step.step.condition or "false", attempt, known)
