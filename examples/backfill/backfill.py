@@ -1,4 +1,4 @@
-"""Starts one instance for each day, and waits for all. Run again it starts nothing twice: the ids tell the days.
+"""Starts one instance for each day, and waits for all. A second run starts nothing twice: request ids contain the day.
 
 python backfill.py 2026-01-01 7 http://127.0.0.1:8080
 """

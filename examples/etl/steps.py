@@ -1,4 +1,4 @@
-"""A day of orders: extracted from a shop whose export comes late, summed, and loaded so that a repeat does no harm."""
+"""A day of orders: extracted from a shop whose export is late, summed, and loaded in a way that can be repeated."""
 
 import csv
 import sqlite3

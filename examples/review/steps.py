@@ -1,4 +1,4 @@
-"""The hands of the review: one that writes, one that reads, one that mends, one that publishes."""
+"""The steps of the review: write a draft, check it, correct it, publish it."""
 
 from kapelle.worker import Context, Worker
 

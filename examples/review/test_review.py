@@ -6,7 +6,7 @@ from kapelle.testing import Engine, assert_not_run, assert_run, assert_step
 from kapelle.worker import Worker
 
 
-def test_a_text_is_mended_until_it_is_good(engine: Engine) -> None:
+def test_a_text_is_corrected_until_it_is_good(engine: Engine) -> None:
     run = engine.start(engine.push(review_loop))
 
     engine.run_worker(worker)

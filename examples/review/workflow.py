@@ -1,4 +1,4 @@
-"""A text is reviewed and mended until it is good, built in Python. Run as a program, it pushes the workflow.
+"""A workflow, built in Python, that reviews and corrects a text until it is good. Run as a program, it pushes it.
 
 python workflow.py http://127.0.0.1:8080
 """
