@@ -1,4 +1,4 @@
-"""How a benchmark is called: parts are measured one after the other, and what was found is the last line."""
+"""The command line of a benchmark: it measures parts one after the other, and prints the figures as the last line."""
 
 import argparse
 import os
@@ -32,7 +32,7 @@ def among(known: Sequence[str]) -> Callable[[str], list[str]]:
 
 
 def measured(parts: Mapping[str, Part], wanted: Sequence[str], *, quick: bool) -> tuple[dict[str, Any], dict[str, str]]:
-    """The figures, and what gives none with the reason."""
+    """The figures, and the parts without a figure, with the reason."""
     figures: dict[str, Any] = {}
     refused: dict[str, str] = {}
     for name in wanted:
@@ -52,14 +52,14 @@ def run(
     *,
     in_the_end: Callable[[Figures], Figures] = lambda _: {},
 ) -> int:
-    """Measure what the command line asks for, and report it. `in_the_end`: figures that follow from those of parts."""
+    """Measure the parts that the command line names, and report them. `in_the_end`: figures derived from others."""
     parser = argparse.ArgumentParser(
         prog=f"python -m benchmarks.{name}",
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--quick", action="store_true", help="under a minute")
-    parser.add_argument("--only", type=among(tuple(parts)), default=tuple(parts), help="parts, with commas between")
+    parser.add_argument("--quick", action="store_true", help="Measure less, in under a minute")
+    parser.add_argument("--only", type=among(tuple(parts)), default=tuple(parts), help="Measure only these parts: a,b")
     options = parser.parse_args(sys.argv[1:])
     figures, refused = measured(parts, options.only, quick=options.quick)
     end({"benchmark": name, "quick": options.quick, **figures, **in_the_end(figures)}, refused)
@@ -67,7 +67,7 @@ def run(
 
 
 def end(figures: dict[str, Any], refused: Mapping[str, str]) -> None:
-    """The last line, with how busy the machine was and what gave no figure."""
+    """The last line, with the load of the machine and the parts without a figure."""
     figures["load_average"] = round(os.getloadavg()[0], 1)  # far above the number of cores: do not trust the figures
     if refused:
         figures["refused"] = refused

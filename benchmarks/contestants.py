@@ -1,4 +1,4 @@
-"""Who takes part: how each runtime is started, and the way of records through it."""
+"""The runtimes that are compared: how each is started, and the route of its records."""
 
 import sys
 from dataclasses import replace
@@ -37,7 +37,7 @@ def commands(protocol: str) -> dict[str, Command]:
 
 
 def prepare(name: str) -> None:
-    """Have what this runtime needs, before anything is timed."""
+    """Install what this runtime needs, before anything is timed."""
     if name == "kafka_streams":
         environment.kafka_streams()
     elif name in ("quix", "faust"):
@@ -49,10 +49,10 @@ def route(name: str) -> Route:
 
 
 def python_peer(module: str, place: Place, *more: str) -> list[str]:
-    """A peer that needs nothing but what this project has."""
+    """A peer that needs only the packages of this project."""
     return [sys.executable, "-m", f"benchmarks.peers.{module}", *place.arguments(), *more]
 
 
 def foreign_peer(module: str, place: Place, *more: str) -> list[str]:
-    """A peer with packages of its own."""
+    """A peer with its own packages."""
     return [environment.python(), "-m", f"benchmarks.peers.{module}", *place.arguments(), *more]

@@ -33,7 +33,7 @@ TOPOLOGY = topology("counting", partitions=PARTITIONS)
 
 
 def measure_embedded(load: Load) -> tuple[Speed, Speed]:
-    """With the input in the log, and published on the way. Refuses the figures if an output is wrong."""
+    """With the input already in the log, and with publishing. Refuses the figures if an output is wrong."""
     sizes = ["--records", str(load.records), "--warm-up", str(load.warm_up)]
     with tempfile.TemporaryDirectory(prefix="embedded-") as directory:
         command = [sys.executable, "-m", "benchmarks.embedded", *sizes, "--state-dir", directory]
@@ -57,7 +57,7 @@ def stand(path: Path, records: Sequence[Given]) -> None:
 
 
 def fold_standing(path: Path, records: Sequence[Given]) -> tuple[float, float]:
-    """Fold what stands in the log; returns the seconds and the CPU seconds."""
+    """Fold the records of the log; returns the seconds and the CPU seconds."""
     stand(path, records)
     with EmbeddedRuntime(TOPOLOGY, path) as runtime:
         began, cpu_s = time.perf_counter(), time.process_time()
@@ -69,7 +69,7 @@ def fold_standing(path: Path, records: Sequence[Given]) -> tuple[float, float]:
 
 
 def fold(runtime: EmbeddedRuntime, records: Sequence[Given]) -> tuple[float, float]:
-    """Publish the records and wait until their outputs are there; returns the seconds and the CPU seconds."""
+    """Publish the records and wait for their outputs; returns the seconds and the CPU seconds."""
     expected = folded(runtime) + len(records)
     messages = [("ticks", given.key, given.value) for given in records]
     began, cpu_s = time.perf_counter(), time.process_time()

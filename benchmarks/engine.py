@@ -1,18 +1,18 @@
-"""The engine: workflows of NoOp steps, and of steps that a worker answers, on Kafka and on the embedded log.
+"""The engine: workflows of NoOp steps, and of steps that a worker executes, on Kafka and on the embedded log.
 
     python -m benchmarks.engine [--quick] [--only kafka,embedded]
 
-    workflows_per_s        instances of one step, flat out: from the first start to the last `InstanceEnded` read
-    chain_steps_per_s      instances of ten steps one after the other, flat out
+    workflows_per_s        instances of one step at full speed: from the first start to the last `InstanceEnded` read
+    chain_steps_per_s      instances of ten steps in sequence, at full speed
     parallel_steps_per_s   a thousand steps at once: four instances of 250
     latency_p50_ms         from publishing a start to reading its end, one at a time; `latency_steady_…`: 50 a second
-    cpu_s_per_1000         CPU seconds of everybody (engine, broker, client, worker) for 1,000 instances of one step
-    growth_queue           what a start and a launch cost with very many queued before them, over a hundred, in turn
-    growth_store           what they cost with a hundred queued when the store is large, over when it is small
+    cpu_s_per_1000         CPU seconds of all processes (engine, broker, client, worker) for 1,000 instances of one step
+    growth_queue           cost of a start and a launch with many queued runs, over the cost with a hundred, in turn
+    growth_store           their cost with a hundred queued runs in a large store, over that in a small one
 
-Names begin with `kafka_` or `embedded_`, and with `kafka_worker_` or `embedded_worker_` where a worker answers tasks.
-On Kafka the engine is one process that hosts all processors, and this one is its client. If one instance has not
-succeeded exactly once, or there is a dead letter, there are no figures. Progress goes to stderr; the last line on
+Names begin with `kafka_` or `embedded_`, and with `kafka_worker_` or `embedded_worker_` if a worker executes tasks.
+On Kafka the engine is one process that hosts all processors, and this one is its client. If an instance has not
+succeeded exactly once, or there is a dead letter, no figures are reported. Progress goes to stderr; the last line on
 stdout is one JSON object.
 """
 
@@ -32,7 +32,7 @@ LOGS = ("kafka", "embedded")
 
 
 def measure_kafka(*, quick: bool) -> dict[str, float]:
-    """All figures on a broker of our own, or on one that is given."""
+    """All figures, on a broker that is started here or on a given one."""
     sizes = QUICK if quick else FULL
     with open_broker(LASTING) as broker:
         broker_pid: int | None = getattr(broker, "pid", None)

@@ -48,7 +48,7 @@ class Tail:
         self.at = dict.fromkeys(range(PARTITIONS), 0)
 
     def read(self, wait_s: float) -> Iterator[bytes]:
-        """What is new; waits only while there is nothing."""
+        """The new records; waits only while there are none."""
         if not self.runtime.wait(self.stream, self.at, wait_s):
             return
         for partition in self.at:
@@ -95,7 +95,7 @@ class EmbeddedSubject:
             published.result(TIMEOUT_S)
 
     def answer(self, held: Sequence[Held]) -> None:
-        """Find the tasks of these instances, and say that they are done."""
+        """Find the tasks of these instances, and report success."""
         wanted = set(held)
         tasks = [self._codec.decode(data) for data in Tail(self.runtime, TASKS).read(TIMEOUT_S)]
         found = [one for one in tasks if isinstance(one, c.Task) and (one.workflow_id, one.instance_id) in wanted]
@@ -104,7 +104,7 @@ class EmbeddedSubject:
         self.runtime.publish_all([(RUN_COMMANDS, *answer(one)) for one in found])
 
     def events(self, contract: type[E], wait_s: float) -> list[E]:
-        """Only what is wanted is decoded: the first bytes tell."""
+        """Decode only records of the wanted types, which the first bytes show."""
         head = b"\xc3\x01" + contract.FINGERPRINT.to_bytes(8, "little")
         decoded = [self._codec.decode(data) for data in self._tail.read(wait_s) if data.startswith(head)]
         return [value for value in decoded if isinstance(value, contract)]
@@ -119,7 +119,7 @@ class EmbeddedSubject:
         return time.clock_gettime(time.pthread_getcpuclockid(loop.ident or 0))
 
     def check(self) -> None:
-        """Refuse to go on if the engine has stopped."""
+        """Refuse to continue if the engine has stopped."""
         if self.runtime.failure is not None:
             raise Refused(f"Expected the runtime to be running, but it has failed: {self.runtime.failure}")
 

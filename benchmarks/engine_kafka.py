@@ -45,7 +45,7 @@ ENGINE: Final = Route(
 
 
 def member(place: Place, hosted: Sequence[str] = ()) -> list[str]:
-    """The product itself, hosting these processors, or all."""
+    """`kapelle processors run` with these processors, or with all."""
     run = [sys.executable, "-c", "from kapelle.cli.main import main; main()", "processors", "run", *hosted]
     return [*run, *place.arguments(), "--partitions", str(PARTITIONS), "--log-level", "warning"]
 
@@ -105,7 +105,7 @@ class KafkaSubject:
             raise Refused(f"Expected {len(commands)} commands to be written in {FLUSH_TIMEOUT_S} s, but they were not")
 
     def answer(self, held: Sequence[Held]) -> None:
-        """Find the tasks of these instances, and say that they are done."""
+        """Find the tasks of these instances, and report success."""
         wanted = set(held)
         deadline = time.monotonic() + ANSWER_TIMEOUT_S
         reader = watcher(self.bench.bootstrap_servers, self._topology.topic(TASKS))
@@ -122,7 +122,7 @@ class KafkaSubject:
         self._bulk.flush(FLUSH_TIMEOUT_S)
 
     def events(self, contract: type[E], wait_s: float) -> list[E]:
-        """Only what is wanted is decoded: the first bytes tell."""
+        """Decode only records of the wanted types, which the first bytes show."""
         head = self._head(contract)
         first = self._reader.poll(wait_s)
         if first is None:
@@ -153,7 +153,7 @@ class KafkaSubject:
         return int(on_cpu_ns) / 1e9
 
     def check(self) -> None:
-        """Refuse to go on without a member or a worker."""
+        """Refuse to continue without a member or a worker."""
         self.member.check()
         if self.worker is not None:
             self.worker.check()
@@ -189,7 +189,7 @@ def _to_the_end(reader: Consumer) -> Iterator[Any]:
 
 
 def _cpu_s(pid: int | None) -> float:
-    """User and system time of a process; nothing of one that runs where we cannot see it."""
+    """User and system time of a process; 0 for one on another machine."""
     if pid is None:
         return 0.0
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -198,7 +198,7 @@ def _cpu_s(pid: int | None) -> float:
 
 @contextmanager
 def kafka_subject(bootstrap_servers: str, broker_pid: int | None) -> Iterator[KafkaSubject]:
-    """An engine on topics of its own, gone afterwards."""
+    """An engine on its own topics, which are deleted afterwards."""
     with ExitStack() as stack:
         bench = stack.enter_context(Bench(bootstrap_servers, "engine", ENGINE))
         subject = KafkaSubject(bench, broker_pid)

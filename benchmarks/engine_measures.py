@@ -1,4 +1,4 @@
-"""What is measured of the engine, on whatever log it runs: throughput, latency, queues, and what they cost.
+"""The measurements of the engine, on any log: throughput, latency, queues, and their cost.
 
 Every measurement pushes workflows of its own, publishes their starts, and is over when the last `InstanceEnded` has
 been read. Whether all of it was right is looked at in the end, from the whole history (`Subject.verify`).
@@ -53,7 +53,7 @@ class Subject(Protocol):
         ...
 
     def cpu_s(self) -> float:
-        """CPU seconds so far of all that takes part: engine, broker, client, worker."""
+        """CPU seconds so far of all processes: engine, broker, client, worker."""
         ...
 
     def engine_cpu_s(self) -> float:
@@ -61,7 +61,7 @@ class Subject(Protocol):
         ...
 
     def check(self) -> None:
-        """Refuse to go on if somebody has died."""
+        """Refuse to continue if a process has died."""
         ...
 
     def verify(self, truths: Sequence[Truth]) -> None:
@@ -71,7 +71,7 @@ class Subject(Protocol):
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much of everything."""
+    """The sizes of the measurements."""
 
     warm_up: int
     workflows: int
@@ -134,7 +134,7 @@ class Measures:
     # Throughput -------------------------------------------------------------------------------------------------------
 
     def throughput(self) -> dict[str, float]:
-        """Flat out: workflows of one step, chains of ten, and a thousand steps at once."""
+        """At full speed: workflows of one step, chains of ten, and a thousand steps at once."""
         sizes = self.sizes
         self._flat_out("warm", chain(1, self.kind), sizes.warm_up)
         single = [self._flat_out("single", chain(1, self.kind), sizes.workflows) for _ in range(sizes.rounds)]
@@ -148,7 +148,7 @@ class Measures:
         }
 
     def _flat_out(self, name: str, steps: list[dict[str, Any]], instances: int) -> tuple[float, float]:
-        """Seconds, and CPU seconds of everybody, until the last of so many instances has ended."""
+        """Seconds, and CPU seconds of all processes, until the last of these instances has ended."""
         ids = self.pushed(name, steps, min(WORKFLOW_IDS, instances))
         each = instances // len(ids)
         starts = [start(one, number) for number in range(1, each + 1) for one in ids]
@@ -172,11 +172,11 @@ class Measures:
         return found
 
     def await_ended(self, expected: int) -> int:
-        """Read until at least so many instances have ended; returns how many."""
+        """Read until at least this number of instances have ended; returns how many."""
         return self.await_events(c.InstanceEnded, expected)
 
     def await_events(self, contract: type[Contract], expected: int) -> int:
-        """Read until at least so many events of this type have come; returns how many."""
+        """Read until at least this number of events of this type have come; returns how many."""
         seen = 0
         deadline = time.monotonic() + TIMEOUT_S
         while seen < expected:

@@ -1,4 +1,4 @@
-"""What a start and a launch cost the engine with very many queued before them, over what they cost with a hundred.
+"""The cost of a start and a launch with many queued runs, over the cost with a hundred.
 
 One workflow has a long queue, the others have short ones. Both are measured in turn, on the same store, so that neither
 the drift of the machine nor what a large store costs anybody is taken for the length of a queue. A queue is held up by
@@ -87,7 +87,7 @@ class Queues:
         return Cost(start_us, launch_us)
 
     def deep(self, queued: int) -> "DeepQueue":
-        """One queue of very many."""
+        """One long queue."""
         return DeepQueue(self, queued)
 
     def hold(self, ids: list[str]) -> None:
@@ -102,12 +102,12 @@ class Queues:
         return self.measures.await_events(c.InstanceCreated, len(starts))
 
     def released(self, waiting: list[Held], expected: int) -> int:
-        """Let those that wait end, and wait until so many have ended."""
+        """Complete the waiting instances, and wait until this number have ended."""
         self.subject.answer(waiting)
         return self.measures.await_ended(expected)
 
     def cost_us(self, work: Callable[[], int]) -> float:
-        """CPU of the engine for each of what is done, with all that comes after it: the publisher is always behind."""
+        """CPU of the engine per operation, with everything that follows: the publisher is always behind."""
         before = self.quiet_cpu_s()
         done = work()
         return (self.quiet_cpu_s() - before) / done * 1_000_000
@@ -134,7 +134,7 @@ def held(workflow_id: str, number: int, kind: str) -> list[Command]:
 
 
 class DeepQueue:
-    """A queue of very many, from which a part is let out in every round."""
+    """A long queue, from which a part is launched in every round."""
 
     def __init__(self, queues: Queues, queued: int) -> None:
         self.queues = queues
@@ -149,7 +149,7 @@ class DeepQueue:
         progress(f"{queued:,} queued at {queued / (time.perf_counter() - began):,.0f}/s")
 
     def _hold_at_front(self) -> int:
-        """The front of the queue: one that waits, a part that is let out, and so on; in the end one that waits."""
+        """The front of the queue: one that waits, a part that is launched, and so on; the last one waits."""
         workflow_id, kind = self.workflow_id, self.queues.measures.kind
         number = 1
         for _ in range(self.rounds):
@@ -169,7 +169,7 @@ class DeepQueue:
         return [start(self.workflow_id, number) for number in range(first, first + count)]
 
     def cost(self) -> Cost:
-        """So many starts into the queue, and so many launches out of it."""
+        """This number of starts into the queue, and of launches from it."""
         starts = self._next(self.slice)
         start_us = self.queues.cost_us(lambda: self.queues.queued(starts))
         waiting = [(self.workflow_id, self.ended + 1)]
@@ -178,7 +178,7 @@ class DeepQueue:
         return Cost(start_us, launch_us)
 
     def close(self) -> None:
-        """Stop what is left, and let the one end that holds it up."""
+        """Stop the remaining instances, and complete the one that blocks them."""
         waits, left = self.ended + 1, self.started - self.ended - 1
         began = time.perf_counter()
         self.queues.subject.send([stop_after(self.workflow_id, waits)])

@@ -24,7 +24,7 @@ Held = tuple[str, int]  # workflow and instance: its task keeps the workflow bus
 
 
 class Truth(NamedTuple):
-    """What must have become of the starts of one workflow."""
+    """The expected outcome of the starts of one workflow."""
 
     workflow_id: str
     instances: int
@@ -66,14 +66,14 @@ def stop_after(workflow_id: str, instance_id: int) -> Command:
 
 
 def neighbours(name: str, count: int) -> list[str]:
-    """Workflow ids of one partition: what one does, the others would do as fast."""
+    """Workflow ids of one partition: all partitions are equally fast."""
     found = (f"{name}-{number}" for number in range(count * PARTITIONS * 100))
     first = [one for one in found if partition_of(one, PARTITIONS) == 0]
     return first[:count]
 
 
 def faults(truths: Iterable[Truth], workflow_events: Iterable[Any], run_events: Iterable[Any]) -> list[str]:
-    """What is wrong with the histories: each instance and each of its steps must have succeeded, once."""
+    """The errors in the histories: each instance and each of its steps must have succeeded once."""
     truths = list(truths)
     expected = {run_key(each.workflow_id, n): each.steps for each in truths for n in range(1, each.instances + 1)}
     cut = {run_key(each.workflow_id, each.instances + n) for each in truths for n in range(1, each.stopped + 1)}
@@ -101,7 +101,7 @@ def faults(truths: Iterable[Truth], workflow_events: Iterable[Any], run_events: 
 
 
 def _succeeded_steps(events: Iterable[tuple[str, Any]]) -> tuple[Counter[str], int]:
-    """How many different steps of each instance have succeeded, and how many changes are none that we wanted."""
+    """How many different steps of each instance have succeeded, and the number of unexpected changes."""
     seen: set[tuple[str, str]] = set()
     counts, wrong = Counter[str](), 0
     for key, event in events:

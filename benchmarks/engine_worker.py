@@ -1,4 +1,4 @@
-"""A worker that answers every task at once, on Kafka: what the engine costs when the work is done by others.
+"""A worker that completes every task at once, on Kafka: it shows the cost of the engine when workers execute steps.
 
 python -m benchmarks.engine_worker --bootstrap-servers HOST:PORT --prefix P --state-dir DIR
 """
@@ -24,7 +24,7 @@ TAKE_MAX: Final = 1_000
 
 
 def answer(task: c.Task) -> tuple[str, c.ReportTask]:
-    """Where to send the word that the task is done, and the word."""
+    """The key and the value of the report that the task has succeeded."""
     key = run_key(task.workflow_id, task.instance_id)
     return key, c.ReportTask(task.token, task.step_id, NAME, Report.SUCCEEDED)
 
@@ -78,7 +78,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engine_worker", description=__doc__)
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("--prefix", required=True)
-    parser.add_argument("--state-dir", help="it has no state; every program is told the same")
+    parser.add_argument("--state-dir", help="Not used: there is no state")
     options = parser.parse_args(argv)
     worker = Worker(options.bootstrap_servers, options.prefix)
     signal.signal(signal.SIGTERM, worker.stop)

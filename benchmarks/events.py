@@ -1,19 +1,19 @@
-"""Events out: what publishing costs, and how late others hear of what has happened.
+"""Events out: the cost of publishing, and the delay until others see an event.
 
     python -m benchmarks.events [--quick] [--only copy,lag,engine,sinks]
 
-    publisher_vs_copy_loop     events/s of `publisher.instances` over records/s of a bare transactional copy loop that
-                               is given the same bytes and copies them; in turn, the median of the ratios
-    external_lag_p50_ms, …     from the moment that the engine notes for a status of an instance to its record in a
+    publisher_vs_copy_loop     events/s of `publisher.instances` over records/s of a bare transactional copy loop over
+                               the same bytes; in turn, the median of the ratios
+    external_lag_p50_ms, …     from the time of a status of an instance in the engine to its record in a
     external_lag_p99_ms        `read_committed` consumer; one process hosts everything, starts come at a steady rate
     engine_with_publishers     workflows of one step a second in a process that hosts publishers too, over those in
                                one that does not; in turn, the median of the ratios
-    engine_beside_publishers   the same with the publishers in a process of their own
+    engine_beside_publishers   the same with the publishers in a separate process
     engine_with_sink_that_…    workflows a second while a sink hangs, fails or is slow, over those without a sink, all
                                with publishers; in turn, the median of the ratios. Every event is delivered in the end
 
 A publisher writes each change and the last state of each instance; the copy loop writes one record for each that it
-reads. If a record is missing, doubled or wrongly numbered, there are no figures.
+reads. If a record is missing, duplicated or has a wrong number, no figures are reported.
 """
 
 import functools
@@ -59,7 +59,7 @@ CODEC: Final = Codec(topology().catalog())
 
 @functools.lru_cache(maxsize=8)
 def history(count: int, series: str) -> list[Given]:
-    """So many events of workflows, as the engine writes them: each instance is created, launched and ended."""
+    """Events of workflows, as the engine writes them: each instance is created, launched and ended."""
     found: list[Given] = []
     for number in range(-(-count // EVENTS_EACH)):
         workflow_id, instance_id = f"{series}-{number % WORKFLOWS}", number // WORKFLOWS + 1
@@ -163,7 +163,7 @@ def start(number: int, series: str) -> tuple[str, c.StartInstances]:
 
 
 def await_ends(subject: KafkaSubject, count: int) -> float:
-    """Wait for so many ends; returns the moment of the last."""
+    """Wait for this number of ends; returns the moment of the last."""
     deadline = time.monotonic() + DEADLINE_S
     while count > 0:
         count -= len(subject.events(c.InstanceEnded, 0.05))
@@ -213,7 +213,7 @@ def _lags(reader: Any, wait_s: float) -> list[float]:
 
 
 def _flat_out(servers: str, hosted: Sequence[str], beside: Sequence[str], count: int, way: str | None = None) -> float:
-    """Workflows a second in a process that hosts these, with those in another process, and a sink that is bad so."""
+    """Workflows a second in a process that hosts these, with those in another process, and with a bad sink."""
     with Bench(servers, "engine", ENGINE) as bench, ExitStack() as opened:
         subject = KafkaSubject(bench, None, hosted=hosted)
         opened.callback(subject.close)

@@ -1,7 +1,7 @@
-"""The part of `benchmarks.events` about sinks: does the engine mind one that hangs, fails or is slow?
+"""The part of `benchmarks.events` about sinks: the speed of the engine beside one that hangs, fails or is slow.
 
-The engine works flat out while `kapelle sinks run` has everything to deliver to a receiver that misbehaves; then the
-receiver mends its ways. If it has not got every event in the end, there are no figures.
+The engine works at full speed while `kapelle sinks run` delivers everything to a receiver that misbehaves. Then the
+receiver works again. If it has not received every event at the end, no figures are reported.
 """
 
 import sys
@@ -26,7 +26,7 @@ SECRET: Final = "the-secret-of-the-receiver"  # noqa: S105 - of a benchmark
 
 
 class Receiver:
-    """Takes webhooks, in the way that it is told to, until it is told to be good."""
+    """Receives webhooks, and misbehaves in a given way until it is told to work."""
 
     def __init__(self, way: str) -> None:
         self.ids: set[str] = set()
@@ -58,7 +58,7 @@ class Receiver:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def answer(self, way: str, id_: str) -> int:
-        """Be bad, unless told to be good."""
+        """Misbehave, unless told to work."""
         self.asked += 1
         if not self._good.is_set():
             if way == "fails":
@@ -98,12 +98,12 @@ def sink(place: Place, directory: Path, way: str) -> Iterator[Receiver]:
 
 
 def await_asked(receiver: Receiver) -> None:
-    """Wait until the sink has something to deliver, so that it is away while the engine works."""
+    """Wait until the sink has something to deliver, so that it misbehaves while the engine works."""
     _until(lambda: receiver.asked > 0, "the sink to deliver something")
 
 
 def await_all(receiver: Receiver, count: int) -> float:
-    """Wait until the receiver, which is good now, has got all; returns how long that took."""
+    """Wait until the receiver, which works now, has received everything; returns how long that took."""
     began = time.perf_counter()
     receiver.be_good()
     _until(lambda: len(receiver.ids) >= count, f"{count} events to be delivered")

@@ -1,24 +1,24 @@
-"""How long others wait while one workflow takes all that it can get: a bystander's starts on `kapelle dev`.
+"""How long others wait while one workflow causes as much load as it can: a bystander's starts on `kapelle dev`.
 
     python -m benchmarks.fairness [--quick] [--only quiet,starts,…]
 
-    bystander_p50_ms, bystander_p99_ms   by case: from the request to start a workflow of one NoOp step to its end being
-                                         read back, ten starts a second, over HTTP; `…_max_ms`
+    bystander_p50_ms, bystander_p99_ms   by case: from the request to start a workflow of one NoOp step until its end is
+                                         read, ten starts a second, over HTTP; `…_max_ms`
     bystander_failed                     by case: starts that were refused or did not end in time
     worst_p99_ms                         of all cases but the quiet one
 
 The cases:
 
-    quiet       nobody else is there
+    quiet       there is no other load
     starts      starts that give twenty parameters of two million visits each, one start after the other
     budget      the same with parameters that together are just within the budget of a start
-    pushes      the workflow with parameters of two million visits, pushed again and again
-    loop        one run of a loop of NoOp steps with 25,000 rounds
-    loops       twelve of them
-    validate    six callers who let the heavy workflow be validated again and again
-    stream      four callers who start a workflow of a hundred NoOp steps as fast as they are answered
+    pushes      the workflow with parameters of two million visits, pushed repeatedly
+    loop        one run of a loop of NoOp steps with 25,000 iterations
+    loops       twelve such runs
+    validate    six callers that validate the heavy workflow repeatedly
+    stream      four callers that start a workflow of a hundred NoOp steps, one start after the other
 
-Each case has a server of its own. Progress goes to stderr; the last line on stdout is one JSON object.
+Each case has its own server. Progress goes to stderr; the last line on stdout is one JSON object.
 """
 
 import sys
@@ -84,7 +84,7 @@ def heavy() -> Json:
 
 
 def looping() -> Json:
-    """A workflow that goes round and round."""
+    """A workflow with a loop."""
     counted = {"n": {"type": "LONG", "expression": "params.getFromStep('step_instance_id')"}}
     return workflow(TENANT, [noop("a", {"a": f"n < {ROUNDS}", "out": "true"}, counted), noop("out")])
 
@@ -132,7 +132,7 @@ class Server:
 
 
 class Tenant:
-    """Threads that do the same again and again, until told to stop. They go on whatever they are answered."""
+    """Threads that repeat the same request until told to stop. They continue after any answer."""
 
     def __init__(self, url: str, count: int, act: Callable[[Server], Any]) -> None:
         self._stop = threading.Event()
@@ -245,7 +245,7 @@ def _sampled(server: Server, seconds: float) -> tuple[list[float], int]:
 
 
 def worst(figures: Figures) -> Figures:
-    """The figure that the aim is about."""
+    """The figure of the goal."""
     found = [value for name, value in figures.items() if name.endswith("_p99_ms") and not name.startswith("quiet")]
     return {"worst_p99_ms": max(found)} if found else {}
 

@@ -42,11 +42,11 @@ NO_COORDINATOR = {
 
 
 class Refused(Exception):
-    """A measurement whose result is not to be believed."""
+    """A measurement whose result is not valid."""
 
 
 class Place(NamedTuple):
-    """What a program is told: where the broker is, the prefix of its topics, where to keep its state."""
+    """The arguments of a program: the broker, the prefix of its topics, its state directory."""
 
     bootstrap_servers: str
     prefix: str
@@ -100,7 +100,7 @@ class Bench:
             result.result(TOPICS_TIMEOUT_S)
 
     def place(self, member: str = "first") -> Place:
-        """What to tell a program; two programs at once need two names, the same name finds its state again."""
+        """The arguments of a program. Programs at the same time need different names; a name keeps its state."""
         return Place(self.bootstrap_servers, self.prefix, self.state / member)
 
     def give(self, records: Sequence[Given]) -> dict[int, int]:
@@ -110,7 +110,7 @@ class Bench:
         return self.ends()
 
     def write(self, producer: Producer, records: Sequence[Given]) -> None:
-        """Write records by a producer of the caller's."""
+        """Write records with the producer of the caller."""
         for given in records:
             producer.produce(self.source, given.value, given.key, headers=given.headers())
         producer.flush()

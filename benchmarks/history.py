@@ -1,15 +1,15 @@
-"""Reading history: how fast it is replayed and the view rebuilt, how far the view lags, how long a list takes.
+"""Reading history: the speed of replay and of rebuilding the view, the lag of the view, and the time of a list.
 
     python -m benchmarks.history [--quick] [--only rates,lag,list]
 
     replay_vs_bare_consumer    events/s that `apply` folds into tables, over those that a bare consumer reads and
                                decodes: the same topics, in turn, the median of the ratios; the goal is a third
-    rebuild_vs_bare_consumer   events/s that an empty view is rebuilt with, over the same; the goal is a third
-    view_lag_p50_ms, …p99_ms   from the moment that the engine notes for the end of a run to its row in the view, at a
+    rebuild_vs_bare_consumer   events/s of rebuilding an empty view, over the same; the goal is a third
+    view_lag_p50_ms, …p99_ms   from the time of the end of a run in the engine to its row in the view, at a
                                steady rate of starts
     list_p50_ms, …p99_ms       50 instances by status out of a million (quick: 50,000), by HTTP; the goal is 20 ms
 
-Who reads another number of events than the bare consumer gives no figure.
+A reader that reads a different number of events than the bare consumer gives no figure.
 """
 
 import sys
@@ -33,7 +33,7 @@ def main() -> int:
 
         @cache
         def engine() -> KafkaSubject:
-            """One for all parts that need it, on a broker of our own or on one that is given."""
+            """One broker for all parts that need it: our own, or a given one."""
             broker = opened.enter_context(open_broker(LASTING))
             return opened.enter_context(kafka_subject(broker.bootstrap_servers, None))
 

@@ -91,7 +91,7 @@ class Reading:
         return count
 
     def rebuild(self) -> int:
-        """An empty view, as an API node has it that was just started. It is there when it has come to the ends."""
+        """An empty view, as in an API node that was just started. It is rebuilt when it has reached the ends."""
         with (
             tempfile.TemporaryDirectory() as directory,
             closing(KafkaJournal(self.topology, self.settings)) as journal,

@@ -1,4 +1,4 @@
-"""How far the view is behind the engine while it works, and how long a list out of very many instances takes."""
+"""The lag of the view behind a busy engine, and the time of a list out of many instances."""
 
 import itertools
 import sqlite3
@@ -44,7 +44,7 @@ STATUSES: Final = {
 
 
 def measure_lag(engine: KafkaSubject, *, seconds: float) -> dict[str, Any]:
-    """Start workflows at a steady rate, and look when the end of each is in the view."""
+    """Start workflows at a steady rate, and measure when the end of each is in the view."""
     measures = Measures(engine, QUICK)
     (workflow_id,) = measures.pushed("lag", chain(1, NOOP), 1)
     shape = topology(engine.bench.prefix, PARTITIONS)
@@ -64,7 +64,7 @@ def measure_lag(engine: KafkaSubject, *, seconds: float) -> dict[str, Any]:
 
 
 def _lags(engine: KafkaSubject, views: Views, workflow_id: str, count: int) -> list[float]:
-    """For each instance the milliseconds from its end, as the engine notes it, to the row that says so."""
+    """For each instance the milliseconds from its end in the engine to its row in the view."""
     lags: list[float] = []
     open_: list[int] = []
     began, sent = time.monotonic(), 0
@@ -153,7 +153,7 @@ def _rank(status: str) -> int:
 
 
 def _asked(http: httpx.Client) -> Iterator[float]:
-    """For each request the milliseconds until its answer is there."""
+    """For each request the milliseconds until its answer."""
     for number in itertools.count():
         status, cursor = list(STATUSES)[number % len(STATUSES)], None
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""Four processors in a row, in one process: with same-cycle delivery, and by way of the topics between them."""
+"""Four processors in sequence, in one process: with same-cycle delivery, and through the topics between them."""
 
 import time
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def measure_stages(standby: Standby, *, load: Load, pace: Pace) -> Stages:
 
 
 def _flat_out(bench: Bench, standby: Standby, count: int, series: str) -> float:
-    """Seconds until the last of the records has come out at the end.
+    """Seconds until the last record has reached the end.
 
     The groups between are no measure of it: with same-cycle delivery nothing stands in their topics.
     """

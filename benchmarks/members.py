@@ -1,4 +1,4 @@
-"""What a member of Kapelle does besides folding: it restores, grows, fails over, and waits."""
+"""What a member does besides folding: it restores, grows, fails over, and waits."""
 
 import statistics
 import threading
@@ -83,7 +83,7 @@ def _growth(few: Standby, many: Standby, keys: int, records: int, series: str) -
 
 
 def measure_idle(standby: Standby, seconds: float) -> float:
-    """Per cent of a core that a program takes when nothing comes in."""
+    """Per cent of a core that a program uses without input."""
     standby.await_ready()
     time.sleep(SETTLE_S)
     cpu_s, began = standby.program.cpu_s(), time.perf_counter()
@@ -123,7 +123,7 @@ def measure_failover(bootstrap_servers: str, command: Command, meanwhile: Callab
 
 
 def await_shared(bench: Bench, *, members: int) -> None:
-    """Wait until so many members of the group have partitions."""
+    """Wait until this number of members of the group have partitions."""
     deadline = time.monotonic() + SHARED_TIMEOUT_S
     while time.monotonic() < deadline:
         group = bench.admin.describe_consumer_groups([bench.group])[bench.group].result(10)
@@ -135,7 +135,7 @@ def await_shared(bench: Bench, *, members: int) -> None:
 
 @contextmanager
 def trickle(bench: Bench) -> Iterator[None]:
-    """A little of everything all the time, from another thread."""
+    """A few records all the time, from another thread."""
     stopped = threading.Event()
 
     def produce() -> None:

@@ -105,7 +105,7 @@ STAGES = Route(
 
 
 def changelog_rows(keys: int) -> Iterator[tuple[int, bytes, bytes]]:
-    """A count of zero for each of so many words, as the runtime writes it: partition, key, value."""
+    """A count of zero for each word, as the runtime writes it: partition, key, value."""
     table = layout(Counting)[0]
     row = table.rows.encode(Count(0))
     for number in range(keys):
@@ -114,7 +114,7 @@ def changelog_rows(keys: int) -> Iterator[tuple[int, bytes, bytes]]:
 
 
 def fill_changelog(bench: Bench, keys: int) -> None:
-    """Make the changelog of a run that has seen so many words, without the run."""
+    """Write the changelog of a run with this number of words, without the run."""
     settings = {"bootstrap.servers": bench.bootstrap_servers, "compression.type": "lz4", "linger.ms": 20}
     topic = f"{bench.prefix}.counting.changelog"
     with Producer({**settings, "queue.buffering.max.messages": FLUSH_EVERY}) as producer:

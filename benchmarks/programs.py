@@ -1,4 +1,4 @@
-"""Running a runtime as a program of its own: start it, ask what CPU it took, stop it, show its last words."""
+"""Run a runtime as a separate program: start it, measure its CPU, stop it, show its last output."""
 
 import os
 import tempfile
@@ -16,7 +16,7 @@ STOP_TIMEOUT_S = 15.0
 
 
 class ProgramDied(Exception):
-    """A program ended although nobody had asked it to."""
+    """A program ended unexpectedly."""
 
     def __init__(self, name: str, log: str) -> None:
         super().__init__(f"Expected {name} to be running, but it has ended; its last words:\n{log}")

@@ -1,4 +1,4 @@
-"""The way of records through a program: where it reads, where outputs are seen, what goes in, what must come out."""
+"""The route of records through a program: its input, its output topic, and the expected output."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ def counted_id(message: Any) -> str:
 
 
 def counting_faults(given: Iterable[Given], messages: Iterable[Any]) -> list[str]:
-    """Each tick counted once and right, and every output with its CloudEvents headers."""
+    """Each tick is counted once and correctly, and every output has its CloudEvents headers."""
     bare = 0
     outputs = []
     for message in messages:

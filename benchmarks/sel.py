@@ -1,11 +1,11 @@
-"""What one evaluation of a typical expression costs, cached, beside simpleeval and cel-python.
+"""The cost of one evaluation of a typical expression, cached, compared with simpleeval and cel-python.
 
     python -m benchmarks.sel [--quick]
 
-All run in this process and in turns, so that whatever else the machine does falls on all of them; the figure of each is
-that of its best round. Everyone is at his best: ours has its program compiled, simpleeval its expression parsed,
-cel-python its program compiled and its values converted beforehand. Beside stands what it costs to be given the text:
-ours finds its program by it, simpleeval parses it. The last line is one JSON object.
+All run in this process and in turns, so that other load of the machine affects all of them. The figure of each is that
+of its best round. All preparation is done beforehand: SEL has its program compiled, simpleeval its expression parsed,
+cel-python its program compiled and its values converted. A second figure is the cost with the text as input: SEL looks
+its program up by the text, simpleeval parses it. The last line is one JSON object.
 """
 
 import argparse
@@ -81,13 +81,13 @@ def _timed(run: Contender, calls: int) -> float:
 
 
 def compile_us(rounds: int) -> float:
-    """What the first evaluation of a text costs beside: parsing and compiling the condition."""
+    """The additional cost of the first evaluation of a text: parsing and compiling the condition."""
     text = EXPRESSIONS["condition"][0]
     return min(_timed(lambda: Sel().program(text), 20) for _ in range(rounds)) * 1e6
 
 
 def report(us: dict[tuple[str, str], float], first_us: float) -> dict[str, Any]:
-    """The figures, and the ratios that the goals speak of."""
+    """The figures, and the ratios of the goals."""
     figures: dict[str, Any] = {f"{name}_us": round(us[name, "ours"], 3) for name in EXPRESSIONS}
     for engine, key in (("simpleeval", "vs_simpleeval"), ("cel-python", "vs_cel_python")):
         ratios = {name: us[name, engine] / us[name, "ours"] for name in EXPRESSIONS if (name, engine) in us}
@@ -103,7 +103,7 @@ def report(us: dict[tuple[str, str], float], first_us: float) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds: under a minute")
+    parser.add_argument("--quick", action="store_true", help="Measure fewer rounds, in under a minute")
     quick = parser.parse_args(arguments).quick
     runs = contenders()
     us = best_us(runs, rounds=200 if quick else 1000, round_s=0.002)

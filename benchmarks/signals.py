@@ -1,18 +1,18 @@
-"""Signals: triggers, joins and dedup, on Kafka and on the embedded log.
+"""Signals: triggers, joins and deduplication, on Kafka and on the embedded log.
 
     python -m benchmarks.signals [--quick] [--only kafka,embedded,growth]
 
     started_per_s          signals that each start a workflow: from the first announcement to the last `InstanceCreated`
     joined_per_s           starts by joins of two names, every join value different, one side announced before the other
-    signals_per_s          signals through dedup and matching that start nothing
-    published_signals_…    the same where the engine's process publishes a verdict on each, as it does by default
+    signals_per_s          signals without a subscription, through deduplication and matching
+    published_signals_…    the same, with a public verdict on each, as the engine's process does by default
     …_cpu_us               CPU of the engine for each of these; on the embedded log the client is part of it
     start_latency_p50_ms   from announcing a signal to reading the `InstanceCreated` that it caused, one at a time
-    growth_join_values     what a joined signal costs among very many join values, over 1,000
-    growth_subscriptions   what a signal that three want costs among very many subscriptions, over 10
-    dedup_lookup_us        telling that an id is new, with very many known
+    growth_join_values     cost of a joined signal among many join values, over the cost among 1,000
+    growth_subscriptions   cost of a signal that matches three of many subscriptions, over three of 10
+    dedup_lookup_us        checking that an id is new, with many known ids
 
-Names begin with `kafka_` or `embedded_`. If one start is missing or doubled, there are no figures. Progress goes to
+Names begin with `kafka_` or `embedded_`. If a start is missing or duplicated, no figures are reported. Progress goes to
 stderr; the last line on stdout is one JSON object.
 """
 

@@ -1,4 +1,4 @@
-"""What a signal costs the processors themselves when there is very much already, with their tables in RocksDB.
+"""The cost of a signal in the processors alone with many existing rows, with their tables in RocksDB.
 
 Little and much are measured in turn, a part at a time, and each part is the same work on both sides: so many signals,
 and the write of what they changed. Both have read all of their rows once before. What counts is the CPU of the thread.
@@ -23,7 +23,7 @@ from kapelle.processors.signals.matching import Condition, Operator, conditions_
 from kapelle.processors.signals.tables import SeenRow
 from kapelle.processors.signals.windows import kept
 from kapelle.processors.triggers import triggers
-from kapelle.processors.triggers.definition import Trigger, Wanted
+from kapelle.processors.triggers.definition import SignalMatch, Trigger
 from kapelle.processors.wiring import trigger_key
 from kapelle.schemas import Contract
 from kapelle.schemas import contracts as c
@@ -65,7 +65,7 @@ class Shard:
         self.count()
 
     def count(self) -> None:
-        """Now and then what was changed goes to the disk."""
+        """Write the changed rows to the disk from time to time."""
         self._pending += 1
         if self._pending == COMMIT_EVERY:
             self.commit()
@@ -84,7 +84,7 @@ class Shard:
             pass
 
     def cost_us(self, work: Callable[[int], None], numbers: Iterable[int]) -> float:
-        """The CPU of this thread for each of so many signals: RocksDB behind it, and others, are left out."""
+        """The CPU of this thread per signal, without the threads of RocksDB and others."""
         chosen = list(numbers)
         began = time.thread_time()
         for number in chosen:
@@ -104,8 +104,8 @@ def shard(processor: Processor[Any]) -> Iterator[Shard]:
 
 
 def _joins(values: int, part: int) -> Costs:
-    """Part by part: what a signal costs whose partner waits among so many join values."""
-    names = {name: Wanted(join_keys=("value",)) for name in ("left", "right")}
+    """Part by part: the cost of a signal whose partner waits among this number of join values."""
+    names = {name: SignalMatch(join_keys=("value",)) for name in ("left", "right")}
     numbers, asked = count(1), count()
     with shard(triggers) as made:
 
@@ -126,7 +126,7 @@ def _joins(values: int, part: int) -> Costs:
 
 
 def _matches(subscriptions: int, part: int) -> Costs:
-    """Part by part: what a signal costs that three of so many subscriptions want."""
+    """Part by part: the cost of a signal that matches three of this number of subscriptions."""
     asked, groups = count(), subscriptions // WANTED_BY
     with shard(signals) as made:
         for number in range(subscriptions):
@@ -151,7 +151,7 @@ def _in_turn(few: Costs, many: Costs) -> tuple[float, float, float]:
 
 
 def growth(sizes: Sizes) -> dict[str, float]:
-    """The cost of a signal with very much there, over that with little."""
+    """The cost of a signal in the large case, over that in the small case."""
     part = sizes.samples // PARTS
     few, many, joins = _in_turn(_joins(FEW_JOIN_VALUES, part), _joins(sizes.join_values, part))
     progress(f"a joined signal: {few:.1f} µs among {FEW_JOIN_VALUES:,} values, {many:.1f} among {sizes.join_values:,}")
@@ -170,7 +170,7 @@ def growth(sizes: Sizes) -> dict[str, float]:
 
 
 def dedup(sizes: Sizes) -> dict[str, float]:
-    """What it costs to know ids again: a look-up of one that is not there, over the whole window, memory and disk."""
+    """The cost of recognising ids: looking up an unknown one over the whole window, memory and disk."""
     window = kept(1)
     with shard(signals) as made:
         put = made.state.writer.seen.put

@@ -1,4 +1,4 @@
-"""The engine on Kafka and on the embedded log, as somebody who announces signals sees it."""
+"""The engine on Kafka and on the embedded log, as a client that announces signals sees it."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -52,11 +52,11 @@ class Subject(Protocol):
         ...
 
     def engine_cpu_s(self) -> float:
-        """What the engine has taken of the processors so far."""
+        """CPU seconds of the engine so far."""
         ...
 
     def check(self) -> None:
-        """Refuse to go on if somebody has died."""
+        """Refuse to continue if a process has died."""
         ...
 
 
@@ -64,7 +64,7 @@ ENGINE_PROCESSORS: Final = (intake, signals, triggers, workflows, runs)
 
 
 class KafkaSignals(KafkaSubject):
-    """On Kafka: the engine is a process of its own."""
+    """On Kafka: the engine is a separate process."""
 
     def __init__(self, bench: Bench, hosted: Sequence[str]) -> None:
         super().__init__(bench, None, hosted=hosted)
@@ -127,7 +127,7 @@ class EmbeddedSignals(EmbeddedSubject):
 
 @contextmanager
 def on_kafka(bootstrap_servers: str, *, publishing: bool = False) -> Iterator[KafkaSignals]:
-    """An engine on topics of its own, gone afterwards; with or without the processors that publish to others."""
+    """An engine on its own topics, which are deleted afterwards; with or without publishers."""
     hosted = () if publishing else [processor.name for processor in ENGINE_PROCESSORS]
     with ExitStack() as stack:
         subject = KafkaSignals(stack.enter_context(Bench(bootstrap_servers, "signals", ENGINE)), hosted)

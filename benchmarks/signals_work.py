@@ -13,7 +13,7 @@ NAMES: Final = 8  # a handful: the signals of one name have one writer
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much of everything."""
+    """The sizes of the measurements."""
 
     warm_up: int
     starts: int
@@ -54,7 +54,7 @@ QUICK = Sizes(
 
 
 def push(workflow_id: str, names: dict[str, dict[str, Any]]) -> Command:
-    """A workflow of one step that the engine itself does, with a trigger on these names."""
+    """A workflow of one step that the engine executes, with a trigger on these names."""
     workflow = {
         "id": workflow_id,
         "signal_triggers": [{"definitions": names}],
@@ -65,24 +65,24 @@ def push(workflow_id: str, names: dict[str, dict[str, Any]]) -> Command:
 
 
 def singles(series: str) -> list[Command]:
-    """Each workflow has a name of its own."""
+    """Each workflow has its own name."""
     return [push(f"{series}-{number}", {f"{series}-{number}": {}}) for number in range(NAMES)]
 
 
 def pairs(series: str) -> list[Command]:
-    """Each workflow joins two names of its own."""
+    """Each workflow joins its own two names."""
     keys = {"join_keys": ["value"]}
     return [push(f"{series}-{n}", {f"{series}-left-{n}": keys, f"{series}-right-{n}": keys}) for n in range(NAMES)]
 
 
 def strangers(series: str) -> list[Command]:
-    """Workflows that want nothing of what is announced."""
+    """Workflows without a trigger on the announced signals."""
     wanted = {"match_params": {"value": {"value": -1, "operator": "="}}}
     return [push(f"{series}-{number}", {f"{series}-{number}": wanted}) for number in range(NAMES)]
 
 
 def announcement(name: str, number: int) -> c.AnnounceSignal:
-    """A signal with an id and a join value of its own."""
+    """A signal with its own id and join value."""
     return c.AnnounceSignal(name, f"{name}-{number}", f'{{"value":{number}}}')
 
 

@@ -1,4 +1,4 @@
-"""How much of everything is measured: in full, and in under a minute with still some of all of it."""
+"""The sizes of all measurements: in full, and in under a minute."""
 
 from dataclasses import dataclass
 

@@ -1,16 +1,16 @@
-"""The spine of Kapelle beside its peers.
+"""Compare the runtime of Kapelle with its peers.
 
     python -m benchmarks.spine [--quick] [--only throughput,hop,...] [--peers handwritten,...] [--protocol classic]
 
-    failover      seconds until a killed member's partitions are folded by another
-    throughput    records per second beside each peer, and on the embedded log
+    failover      seconds until another member folds the partitions of a killed one
+    throughput    records per second, compared with each peer and with the embedded log
     tables        rows restored per second; cost per record as the table grows
-    four_hops     four processors in a row, with and without same-cycle delivery
-    hop           milliseconds from record to output beside a bare transaction; CPU of an idle member
+    four_hops     four processors in sequence, with and without same-cycle delivery
+    hop           milliseconds from record to output, compared with a bare transaction; CPU of an idle member
 
-All on one real broker. Runs that are compared are made side by side, in turn, and the figures are medians of their
-ratios, because the speed of a machine drifts. A run whose outputs are not exactly right gives no figure. Progress and
-a table go to stderr; the last line on stdout is one JSON object.
+All measurements use one real broker. Runs that are compared alternate, and the figures are medians of their ratios,
+because the speed of a machine drifts. A run with a wrong output gives no figure. Progress and a table go to stderr; the
+last line on stdout is one JSON object.
 """
 
 import argparse
@@ -256,9 +256,9 @@ def parsed(argv: Sequence[str]) -> argparse.Namespace:
         return names
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spine", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="under a minute")
-    parser.add_argument("--only", type=among(MEASUREMENTS), default=MEASUREMENTS, help="with commas between")
-    parser.add_argument("--peers", type=among(PEERS), default=PEERS, help="whom to compare throughput with")
+    parser.add_argument("--quick", action="store_true", help="Measure less, in under a minute")
+    parser.add_argument("--only", type=among(MEASUREMENTS), default=MEASUREMENTS, help="Measure only these")
+    parser.add_argument("--peers", type=among(PEERS), default=PEERS, help="Compare throughput with these")
     parser.add_argument("--protocol", choices=["classic", "consumer"], default="classic")
     return parser.parse_args(argv)
 

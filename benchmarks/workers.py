@@ -1,15 +1,15 @@
-"""Workers of the SDK: what one costs by itself, and what workflows cost when one does their steps.
+"""Workers of the SDK: the cost of a worker alone, and of workflows whose steps it executes.
 
     python -m benchmarks.workers [--quick] [--only dev,overhead,kafka,embedded]
 
-    dev_ready_s            from the command `kapelle dev` to the URL that it prints when it is ready; `dev_ready_cpu_s`
-    overhead_async_us      of CPU for a task that does nothing, in a runner with nobody beside it; `overhead_threads_us`
-    kafka_worker_…         workflows whose steps a worker process does, straight from Kafka
+    dev_ready_s            from the command `kapelle dev` until it is ready and prints its URL; `dev_ready_cpu_s`
+    overhead_async_us      CPU for an empty task, in a runner without an engine; `overhead_threads_us`
+    kafka_worker_…         workflows whose steps a worker process executes, directly from Kafka
     embedded_worker_…      the same on the embedded log: engine, API and worker in one process, the worker over HTTP
     worker_vs_noop         workflows of one step a second with the worker, over those without one, on Kafka
 
-The names after the prefix are those of `benchmarks.engine`, and so are the rules: if one instance has not succeeded
-exactly once, there are no figures. Progress goes to stderr; the last line on stdout is one JSON object.
+The names after the prefix are those of `benchmarks.engine`, and so are the rules: if an instance has not succeeded
+exactly once, no figures are reported. Progress goes to stderr; the last line on stdout is one JSON object.
 """
 
 import signal
@@ -40,7 +40,7 @@ from kapelle.topology.embedded import EmbeddedRuntime
 from kapelle.topology.journal.embedded import EmbeddedJournal
 from kapelle.topology.page import topology
 from kapelle.views import Views
-from kapelle.worker import Answer, HttpTransport, Word, Worker
+from kapelle.worker import Answer, HttpTransport, TaskReport, Worker
 from tests.support.broker import open_broker
 from tests.support.settings import LASTING
 
@@ -114,7 +114,7 @@ class Given:
             self.done.wait(min(wait_s, 0.01))
         return taken
 
-    def report(self, words: Sequence[Word]) -> list[Answer]:
+    def report(self, words: Sequence[TaskReport]) -> list[Answer]:
         self._unanswered -= len(words)
         if self._unanswered == 0:
             self.done.set()

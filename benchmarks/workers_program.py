@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.workers_program", description=__doc__)
     parser.add_argument("--bootstrap-servers", required=True)
     parser.add_argument("--prefix", required=True)
-    parser.add_argument("--state-dir", help="it has no state; every program is told the same")
+    parser.add_argument("--state-dir", help="Not used: there is no state")
     options = parser.parse_args(argv)
     worker.run(KafkaTransport(options.bootstrap_servers, options.prefix), SETTINGS)
     return 0

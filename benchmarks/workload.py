@@ -93,7 +93,7 @@ def ticks(count: int, series: str, keys: int = KEYS) -> list[Given]:
 
 
 def faults(given: Iterable[Given], outputs: Iterable[Counted]) -> list[str]:
-    """What is wrong with the outputs: an id lost, doubled or unknown, or a word whose counts are not 1, 2, 3, …"""
+    """The errors in the outputs: an id lost, duplicated or unknown, or a word whose counts are not 1, 2, 3, …"""
     expected = {tick.id: tick.key for tick in given}
     seen: Counter[str] = Counter()
     counts: Counter[str] = Counter()
