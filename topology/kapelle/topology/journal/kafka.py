@@ -247,17 +247,22 @@ class KafkaFollower:
             raise BrokerRefused(f"The broker refused to read {message.topic()}: {error.str()}")
 
     def _lost(self, place: Place) -> None:
-        """What was to be read next is not there. Go on at the first record that is, and say what was lost."""
+        """The next record to read is not there. Continue at the first record that is, and report what was lost."""
         offsets = Offsets(self._settings)
         try:
             first, wanted = offsets.beginnings([place])[place], self._next[place.topic][place.partition]
-        except (CycleAborted, BrokerRefused) as error:
+        except BrokerRefused as error:
             raise JournalUnavailable(f"tell where {place} begins", error) from error
+        except CycleAborted as error:
+            # Unanswered is not lost. librdkafka reports a position once: after `assign` it reports this one again.
+            _log.warning("cannot tell where %s begins, asking again: %s", place, error)
+            self._assign()
+            return
         finally:
             offsets.close()
         if wanted > first:
             _log.error("%s ends before offset %d, which was to be read next: it is read from %d", place, wanted, first)
-        elif wanted > 0:  # whoever begins to read has not lost what was deleted before
+        elif wanted > 0:  # a new reader has not lost what was deleted before
             count = first - wanted
             _log.error("%s: %d records at most were deleted before they were read, from %d on", place, count, wanted)
         self._next[place.topic][place.partition] = first
