@@ -101,6 +101,11 @@ LOOP_PARAMS = [
     Bad(f"{DEEP}.{VALUE}.k", computed("Util.intsBetween(0, 25001, 1)", "LONG_ARRAY"), NOT_EVALUABLE),
     Bad(f"{DEEP}.{VALUE}.k", {**longs(1), "validator": "param.size() > 2"}, NOT_EVALUABLE),
     Bad(f"{DEEP}.{VALUE}.k", {**longs(), "validator": "@NotEmpty"}, NOT_EVALUABLE),
+    Bad(
+        f"{FAN}.{VALUE}.i",
+        {**computed("Util.intsBetween(0, color.length(), 1)", "LONG_ARRAY"), "validator": "param.size() > 3"},
+        NOT_EVALUABLE,
+    ),
     Bad(f"{DEEP}.{VALUE}.k", {**longs(1), "validator": "param.size( >"}, "an expression in SEL", at=".validator"),
     Bad(
         f"{DEEP}.{VALUE}.k",

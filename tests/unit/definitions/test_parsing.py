@@ -226,7 +226,12 @@ def test_a_sideways_edge_into_a_cycle_is_refused_by_its_name() -> None:
     )
 
 
-VALIDATED = ("STRING_ARRAY", "LONG_ARRAY", "DOUBLE_ARRAY", "BOOLEAN_ARRAY")
+VALIDATED = {
+    "STRING_ARRAY": ["a", "b", "c"],
+    "LONG_ARRAY": [1, 2, 3],
+    "DOUBLE_ARRAY": [0.5, 1.5, 2.5],
+    "BOOLEAN_ARRAY": [True, False, True],
+}
 
 
 @pytest.mark.parametrize("kind", VALIDATED)
@@ -234,7 +239,10 @@ def test_validators_as_definitions_of_maestro_have_them_are_accepted(kind: str) 
     validated = {"type": kind, "expression": "given", "validator": "param!=null && param.size() > 2"}
     fan = {
         "id": "fan",
-        "params": {"loop_params": {"type": "MAP", "value": {"i": validated}}, "given": {"type": kind, "value": []}},
+        "params": {
+            "loop_params": {"type": "MAP", "value": {"i": validated}},
+            "given": {"type": kind, "value": VALIDATED[kind]},
+        },
         "steps": [{"step": {"id": "only", "type": "NoOp"}}],
     }
 

@@ -77,18 +77,38 @@ class DryRun:
         inner = {name for loop in around for name in _names_of(loop)}
         return {name: value for name, value in self.values.items() if name not in inner}
 
-    def constant(self, name: str, definition: Definition, path: str) -> Any:
-        """The value that a parameter has in every run; None if only a run can tell. What fails always is reported."""
-        is_budget_left = not self.context.budget.is_exhausted
-        if not is_budget_left or any(self._references(definition)) or not self.texts.compiles(name, definition):
+    def constant(self, name: str, definition: Definition, path: str, beside: Mapping[str, Definition]) -> Any:
+        """The value that a parameter has in every run; None if only a run can tell. What fails always is reported.
+
+        It may refer to parameters `beside` it, if their values are the same in every run too.
+        """
+        needed = self._closed(name, definition, beside)
+        if needed is None or self.context.budget.is_exhausted:
             return None
         try:
-            return evaluate({name: definition}, self.scope, self.context)[name].value
+            return evaluate(needed, self.scope, self.context)[name].value
         except BudgetExceeded:
             return None  # a run has as much for each step, and may succeed
         except ParamError as error:
             self.report.note(path, _failure(definition, error), EVALUABLE)
             return None
+
+    def _closed(
+        self, name: str, definition: Definition, beside: Mapping[str, Definition]
+    ) -> dict[str, Definition] | None:
+        """A parameter with all that it refers to, directly or through others; None if not all of it is `beside` it."""
+        found, pending = {name: definition}, [name]
+        while pending:
+            user = pending.pop()
+            if not self.texts.compiles(user, found[user]):
+                return None
+            for reference in self._references(found[user]):
+                if reference not in beside or reference == name:
+                    return None
+                if reference not in found:
+                    found[reference] = beside[reference]
+                    pending.append(reference)
+        return found
 
     def check_step(self, step: Step, path: str) -> None:
         """Merge the parameters of a step with those that every step of its type has."""

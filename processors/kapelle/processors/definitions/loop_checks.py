@@ -1,8 +1,8 @@
 """What a push can tell about loops and subworkflows before they run: their parameters, and how often they repeat.
 
-A literal, and an expression without references, has the same value in every run. Such values are computed at the push:
-a validator that refuses one, and a foreach over too many combinations, are reported then. All else is known when the
-step begins.
+A literal has the same value in every run, and so has an expression that refers only to literals of its step. Such
+values are computed at the push: a validator that refuses one, and a foreach over too many combinations, are reported
+then. All else is known when the step begins.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kapelle.processors.definitions.limits import ITERATIONS_MAX, NESTING_MAX
 from kapelle.processors.definitions.models import Step, StepKind
 from kapelle.processors.definitions.places import Placed
 from kapelle.processors.definitions.problems import Report, at
-from kapelle.processors.params import RESERVED_NAMES, Definition, ParamType, references
+from kapelle.processors.params import RESERVED_NAMES, ParamType, references
 
 SCALARS: Final = (ParamType.STRING, ParamType.LONG, ParamType.DOUBLE, ParamType.BOOLEAN)
 ARRAYS: Final = (ParamType.STRING_ARRAY, ParamType.LONG_ARRAY, ParamType.DOUBLE_ARRAY, ParamType.BOOLEAN_ARRAY)
@@ -68,22 +68,23 @@ def _check_loop_params(step: Step, path: str, run: DryRun) -> None:
         expected = "a value that names each parameter: their names must be known before the loop runs"
         run.report.add(at(path, "expression"), params.expression, expected)
         return
-    allowed, values = OF_KIND[step.kind], dict[str, Any]()
-    for name, definition in loop_definitions(step).items():
+    allowed, values, own = OF_KIND[step.kind], dict[str, Any](), loop_definitions(step)
+    beside = {name: one for name, one in step.params.items() if name != LOOP_PARAMS and name not in own}
+    for name, definition in own.items():
         here = at(at(path, "value"), name)
         if definition.type not in allowed:
             kinds = ", ".join(allowed)
             run.report.add(at(here, "type"), definition.type, f"one of {kinds} in a {step.kind}")
-        elif (value := run.constant(name, definition, here)) is not None:
+        elif (value := run.constant(name, definition, here, beside)) is not None:
             values[name] = value
-    if len(values) == len(loop_definitions(step)):
-        _check_values(step, params, path, values, run)
+    if len(values) == len(own):
+        _check_values(step, path, values, run)
+        if params.validator is not None:
+            run.constant(LOOP_PARAMS, params, path, beside)
 
 
-def _check_values(step: Step, params: Definition, path: str, values: Mapping[str, Any], run: DryRun) -> None:
-    """Look at all values together, where all are known."""
-    if params.validator is not None:
-        run.constant(LOOP_PARAMS, params, path)
+def _check_values(step: Step, path: str, values: Mapping[str, Any], run: DryRun) -> None:
+    """Count the iterations of a foreach, where all values are known."""
     if step.kind is StepKind.FOREACH and iterations_of(map(len, values.values())) > ITERATIONS_MAX:
         lengths = " * ".join(f"{len(array):,}" for array in values.values())
         run.report.note(
