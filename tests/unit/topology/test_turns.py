@@ -17,7 +17,9 @@ from tests.proof.contracts import Counted, Tick
 from tests.proof.processors import Counting, count, counted
 from tests.unit.topology.world import World, processor_of, tick
 
-ONE_A_CYCLE = MemberSettings(limits=Limits(cycle_ms_max=60_000, cascade_ms_max=60_000, background_ms_max=-1))
+ONE_A_CYCLE = MemberSettings(
+    limits=Limits(cycle_ms_max=60_000, cascade_ms_max=60_000, background_ms_max=-1, alone_ms_max=-1)
+)
 
 
 def timers(world: World, *keys: str) -> list[Timer]:
@@ -169,7 +171,8 @@ def test_a_slow_decision_ends_its_cycle_so_that_what_came_before_it_is_seen() ->
 
 def test_work_that_goes_on_alone_on_an_idle_machine_does_not_rest_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folding, "REST_FACTOR", 1e9)
-    monkeypatch.setattr(folding, "IDLE_SHARE", 0.0)
+    monkeypatch.setattr(folding, "ALONE_SHARE", 0.0)
+    monkeypatch.setattr(folding, "ALONE_AFTER_S", 0.0)
     monkeypatch.setattr(folding, "CONTENDED_SHARE", 1e9)  # whatever else the machine does during the test
     world = World(going_on(rounds=10), settings=ONE_A_CYCLE)
     world.run()
@@ -184,9 +187,50 @@ def test_work_that_goes_on_alone_on_an_idle_machine_does_not_rest_for_long(monke
     assert told(world)[-1] == "short"  # and nothing after it in the same cycle
 
 
+AT_LENGTH = Limits(cycle_ms_max=60_000, cascade_ms_max=60_000, background_ms_max=-1, alone_ms_max=60_000)
+
+
+@pytest.mark.parametrize(("alone_after_s", "in_a_cycle"), [(0.0, 10), (1e9, 1)], ids=["alone", "shared"])
+def test_work_that_is_alone_goes_on_within_a_cycle_unless_somebody_else_was_there_lately(
+    monkeypatch: pytest.MonkeyPatch, alone_after_s: float, in_a_cycle: int
+) -> None:
+    monkeypatch.setattr(folding, "ALONE_AFTER_S", alone_after_s)
+    monkeypatch.setattr(folding, "CONTENDED_SHARE", 1e9)
+    world = World(going_on(rounds=10), settings=MemberSettings(limits=AT_LENGTH))
+    world.run()
+    world.member.rests = True
+    world.publish("ticks", "long/1", tick("long"))
+    world.step()
+
+    world.step()
+
+    assert told(world) == ["long", *["more of long/1"] * in_a_cycle]
+
+
+def test_publishers_that_follow_work_do_not_end_its_being_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "REST_FACTOR", 1e9)
+    monkeypatch.setattr(folding, "ALONE_SHARE", 0.0)
+    monkeypatch.setattr(folding, "ALONE_AFTER_S", 0.0)
+    monkeypatch.setattr(folding, "CONTENDED_SHARE", 1e9)
+    processor = going_on(rounds=10)
+    processor.is_patient = True
+    world = World(processor, settings=ONE_A_CYCLE)
+    world.run()
+    world.member.rests = True
+    world.publish("ticks", "long/1", tick("long"))
+    world.step(2)
+
+    for name in ("a", "b"):
+        world.publish("ticks", f"{name}/1", tick(name))
+        world.step()
+
+    assert told(world) == ["long", "more of long/1", "a", "more of long/1", "b", "more of a/1"]
+
+
 def test_work_that_had_to_wait_for_the_cpu_rests_as_long_as_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folding, "REST_FACTOR", 1e9)
-    monkeypatch.setattr(folding, "IDLE_SHARE", 0.0)
+    monkeypatch.setattr(folding, "ALONE_SHARE", 0.0)
+    monkeypatch.setattr(folding, "ALONE_AFTER_S", 0.0)
     monkeypatch.setattr(folding, "CONTENDED_SHARE", -1.0)
     world = World(going_on(rounds=10), settings=ONE_A_CYCLE)
     world.run()

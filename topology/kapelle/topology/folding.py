@@ -6,13 +6,14 @@ what records set off takes its topics after `cascade_ms_max`; background timers 
 and then rest for `REST_FACTOR` times as long as they took. Those who read the events need that time: they may share the
 CPU, or the interpreter. Input does not end the rest, because the events of background work are input too.
 
-A member that has nothing else to do rests only for a small part of it (`IDLE_SHARE`), if the background work had a CPU
-for itself: nobody needs the time then. Work that had to wait for a CPU or for the interpreter shows that others do.
+Background work is alone if nothing else was folded for `ALONE_AFTER_S` (publishers do not count: they follow it), and if
+it had a CPU for itself: work that had to wait for a CPU or for the interpreter shows that others need it. Alone, it gets
+`alone_ms_max` and rests only for a small part of that (`ALONE_SHARE`). The next request of anybody ends this.
 """
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from kapelle.topology.fold import Fold
@@ -25,7 +26,8 @@ from kapelle.topology.turns import Timer, Turns, left_over
 STRIDE_RECORDS: Final = 64  # folds between two looks at the limits
 CASCADE_SHARE: Final = 10  # no more records are begun when so small a part of the folds is left for what they set off
 REST_FACTOR: Final = 2
-IDLE_SHARE: Final = 0.05  # of the rest, when there is nothing else to do
+ALONE_SHARE: Final = 0.05  # of the rest, for work that is alone
+ALONE_AFTER_S: Final = 0.25
 CONTENDED_SHARE: Final = 0.25  # background work that waited for so large a part of its CPU time is not alone
 SLOW_SHARE: Final = 4  # a decision that takes so large a part of the cycle's time is slow, and the cycle ends with it
 
@@ -38,6 +40,8 @@ class Work(NamedTuple):
     runs: list[Run]
     timers: list[Timer]
     background: list[Timer]
+    is_shared: bool = True  # there is more than background work, and what follows from it
+    more: Callable[[], list[Timer]] = list  # the background timers that have come due since the cycle began
 
 
 class Folding:
@@ -52,12 +56,19 @@ class Folding:
         self._is_careful = False
         self._folds_left = 0
         self._rests_until_s = 0.0
-        self._idle_rests_until_s = 0.0
+        self._alone_rests_until_s = 0.0
+        self._shared_until_s = 0.0
+        self._is_contended = False
 
-    def rest_s(self, *, is_idle: bool = False) -> float:
-        """How long background timers still rest; `is_idle`: if there is nothing else to do until then."""
-        until_s = self._idle_rests_until_s if is_idle else self._rests_until_s
-        return max(0.0, until_s - time.perf_counter()) if until_s else 0.0
+    def rest_s(self, *, is_shared: bool = False) -> float:
+        """How long background timers still rest; `is_shared`: if there is other work now."""
+        now = time.perf_counter()
+        until_s = self._rests_until_s if is_shared or not self._is_alone(now) else self._alone_rests_until_s
+        return max(0.0, until_s - now)
+
+    def _is_alone(self, now: float) -> bool:
+        """Whether nobody else has needed the member lately, nor its CPU."""
+        return now > self._shared_until_s and not self._is_contended
 
     def fold(self, work: Work, shards: Shards, limits: Limits, *, is_careful: bool) -> list[Run]:
         """Fold until there is no more, or the cycle is full. Returns the records that are left over.
@@ -71,6 +82,8 @@ class Folding:
         """
         self._shards, self._limits, self._is_careful = shards, limits, is_careful
         began = time.perf_counter()
+        if work.is_shared:
+            self._shared_until_s = began + ALONE_AFTER_S
         until, cascade_until = (began + ms / 1000 for ms in (limits.cycle_ms_max, limits.cascade_ms_max))
         self._folds_left = limits.folds_max
         self._fold.is_slow = False
@@ -86,7 +99,7 @@ class Folding:
             self._counters.timers += len(work.timers)
             self._fold.queue.extend(timer.entry() for timer in work.timers)
             self._queue(cascade_until)
-            self._background(work.background, cascade_until)
+            self._background(work, cascade_until)
         if left or self._fold.queue:
             self._counters.early_commits += 1
             self._fold.overflow()
@@ -132,28 +145,31 @@ class Folding:
                 if self.full(until):
                     return
 
-    def _background(self, timers: list[Timer], cascade_until: float) -> None:
+    def _background(self, work: Work, cascade_until: float) -> None:
         """Go on with what decisions left over, in fair turns, until their share of the cycle is used up."""
         began, cpu_began = time.perf_counter(), time.thread_time()
-        until = began + self._limits.background_ms_max / 1000
-        for timer in self._turns.taken(timers):
-            if self._fold.queue or self._folds_left <= 0:
-                return
-            self._counters.timers += 1
-            self._fold.queue.append(timer.entry())
-            self._queue(cascade_until)
-            self._fold.flush()
-            self._rest(began, cpu_began)
-            if self.full(until):
-                return
+        limits = self._limits
+        until = began + (limits.alone_ms_max if self._is_alone(began) else limits.background_ms_max) / 1000
+        timers = work.background
+        while timers:
+            for timer in self._turns.taken(timers):
+                if self._fold.queue or self._folds_left <= 0:
+                    return
+                self._counters.timers += 1
+                self._fold.queue.append(timer.entry())
+                self._queue(cascade_until)
+                self._fold.flush()
+                self._rest(began, cpu_began)
+                if self.full(until):
+                    return
+            timers = work.more()
 
     def _rest(self, began: float, cpu_began: float) -> None:
         now = time.perf_counter()
         took_s, cpu_s = now - began, time.thread_time() - cpu_began
-        rest_s = took_s * REST_FACTOR
-        is_contended = took_s - cpu_s > cpu_s * CONTENDED_SHARE
-        self._rests_until_s = now + rest_s
-        self._idle_rests_until_s = now + (rest_s if is_contended else rest_s * IDLE_SHARE)
+        self._is_contended = took_s - cpu_s > cpu_s * CONTENDED_SHARE
+        self._rests_until_s = now + took_s * REST_FACTOR
+        self._alone_rests_until_s = now + took_s * REST_FACTOR * ALONE_SHARE
 
     def stride(self) -> int:
         """How many messages are folded between two looks at the limits."""

@@ -228,7 +228,7 @@ class Member:
             return HOLD_WAIT_S
         if self._restorer or self._recovery or any(run.processor not in self._patient for run in self._waiting):
             return 0.0
-        if self.rests and (rest_s := self._folding.rest_s(is_idle=True)):
+        if self.rests and (rest_s := self._folding.rest_s()):
             return min(rest_s, REST_SLICE_S)
         until_turn_s = max(0.0, self._turn_from - time.perf_counter()) if self._waiting else math.inf
         return min(self._idle_s(), until_turn_s)
@@ -246,11 +246,18 @@ class Member:
             return False
         self._runs, self._waiting = self._divided()
         self._timers, self._background = all_due(self.shards.values(), self.limits.timers_max)
-        is_idle = not self._runs and not self._timers
-        if self._background and self.rests and self._folding.rest_s(is_idle=is_idle):
+        if self._background and self.rests and self._folding.rest_s(is_shared=self._is_shared()):
             self._background = []
         is_due = self._inputs.due(self.shards.values(), self._runs + self._waiting, fold.steady_ms)
         return bool(self._runs or self._timers or self._background or is_due)
+
+    def _is_shared(self) -> bool:
+        """Whether there is more to fold than background timers, and what publishers make of their events."""
+        return bool(self._timers) or any(run.processor not in self._patient for run in self._runs)
+
+    def _more(self) -> list[Timer]:
+        """The background timers that this cycle's own have set. A member that does not rest takes one turn each."""
+        return all_due(self.shards.values(), self.limits.timers_max)[1] if self.rests else []
 
     def _divided(self) -> tuple[list[Run], list[Run]]:
         """What is folded in this cycle, and what waits: the records of patient processors, until their next turn."""
@@ -263,7 +270,7 @@ class Member:
         return [run for run in self._waiting if run.processor not in self._patient], patient
 
     def _fold_all(self) -> None:
-        work = Work(self._runs, self._timers, self._background)
+        work = Work(self._runs, self._timers, self._background, self._is_shared(), self._more)
         left = self._folding.fold(work, self.shards, self.limits, is_careful=self._apply_failures > 0)
         self._waiting = left + self._waiting
 
