@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from kapelle.cli.text import tables
 from kapelle.cli.text.children import children_text, is_composite, leaves_text
-from kapelle.cli.text.timelines import in_round
+from kapelle.cli.text.timelines import in_iteration
 from kapelle.cli.text.trees import branch_lines
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def show_instance(found: "InstanceRecord", steps: "Sequence[StepRecord]", branch
         tables.stdout().print()
         rows = [
             (
-                in_round(one.step_id, one.iteration),
+                in_iteration(one.step_id, one.iteration),
                 one.workflow_run_id,
                 one.step_attempt_id,
                 one.status,

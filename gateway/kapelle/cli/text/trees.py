@@ -8,7 +8,7 @@ from rich.text import Text
 from kapelle.cli.text import output
 from kapelle.cli.text.children import counts_text, progress_text
 from kapelle.cli.text.tables import STYLES, first_line
-from kapelle.cli.text.timelines import in_round
+from kapelle.cli.text.timelines import in_iteration
 
 if TYPE_CHECKING:
     from kapelle.cli.trees import Branch, Child
@@ -54,7 +54,7 @@ def _child_lines(child: "Child", indent: str) -> Iterator[Text]:
 
 def _step_lines(child: "Child", step: "StepRecord", indent: str) -> Iterator[Text]:
     branch = child.below.get(step.step_id)
-    what = f"{in_round(step.step_id, step.iteration)}  run {step.workflow_run_id}  attempt {step.step_attempt_id}"
+    what = f"{in_iteration(step.step_id, step.iteration)}  run {step.workflow_run_id}  attempt {step.step_attempt_id}"
     yield _line(indent, what, step.status, step.reason or step.message)
     if branch is not None:
         yield from branch_lines(child.at, branch, indent + INDENT)
