@@ -156,7 +156,7 @@ class Tree:
 
 def failed_below(step: "StepRecord") -> Iterator[Instance]:
     """The instances of the steps that a rollup names as failed: those that failed for good come first."""
-    overview = rollup_of(step)["overview"]
+    overview = (rollup_of(step) or {"overview": {}})["overview"]
     for status in (*OVER, *RETRIED):
         for where, leaves in overview.get(status, {}).get("ref", {}).items():
             workflow_id = where.rpartition(":")[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kapelle.cli.following import PROGRESS, follow
-from kapelle.cli.text.children import are_all_there
+from kapelle.cli.text.children import are_all_there, progress_text
 from kapelle.client import Client, StepRecord, TimelineEntry
 from kapelle.processors.runs.composites.identity import inline_id
 from kapelle.schemas.contracts import ChildKind
@@ -257,6 +257,29 @@ def test_a_watch_waits_for_steps_that_still_run_below_a_step_that_has_ended(stat
     artifacts = {"maestro_foreach": {"foreach_overview": overview, "next_loop_index": 1}}
 
     assert are_all_there(StepRecord("loop", 1, 1, status, artifacts=artifacts)) is not is_waited_for
+
+
+def test_the_steps_of_the_last_round_are_counted_with_those_of_the_rounds_before_it() -> None:
+    before = {"total_leaf_count": 2, "overview": {"SUCCEEDED": {"cnt": 2}}}
+    last = {
+        "total_leaf_count": 2,
+        "overview": {"SUCCEEDED": {"cnt": 1}, "RUNNING": {"cnt": 1, "ref": {"w:1": ["3:x:1"]}}},
+    }
+    found = {"last_iteration": 3, "last_status": "IN_PROGRESS", "rollup": before}
+    overview = {"last_overview": {"rollup_overview": last}}
+
+    step = StepRecord("again", 1, 1, "RUNNING", artifacts={"maestro_while": {**found, **overview}})
+
+    assert progress_text(step) == "round 3: IN_PROGRESS; 4 steps: 3 SUCCEEDED, 1 RUNNING"
+
+
+def test_steps_that_the_server_does_not_know_are_said_to_be_unknown() -> None:
+    found = {"last_iteration": 3, "last_status": "SUCCEEDED", "rollup": None, "last_overview": None}
+
+    step = StepRecord("again", 1, 1, "SUCCEEDED", artifacts={"maestro_while": found})
+
+    assert progress_text(step) == "round 3: SUCCEEDED; steps unknown"
+    assert are_all_there(step)
 
 
 def test_an_iteration_is_restarted_and_stopped_by_its_address(place: Place, failed: tuple[str, str]) -> None:

@@ -1,6 +1,7 @@
 """The children of composite steps for people: how many there are in each status, and how many steps below them."""
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 from kapelle.cli.text import output
@@ -46,24 +47,39 @@ def children_text(step: "StepRecord") -> str:
 def progress_text(step: "StepRecord") -> str:
     """How far the children of a step are, and the steps below them, in a line. The steps move between the children."""
     rollup = rollup_of(step)
+    if rollup is None:
+        return f"{children_text(step)}; steps unknown"
     return f"{children_text(step)}; {leaves_text(rollup)}" if rollup["total_leaf_count"] else children_text(step)
 
 
-def rollup_of(step: "StepRecord") -> "Object":
-    """The steps below a composite step, counted by status."""
+def rollup_of(step: "StepRecord") -> "Object | None":
+    """The steps below a composite step, counted by status. None: the server does not know it of an earlier run."""
     ((kind, found),) = step.artifacts.items()
     if kind == "maestro_foreach":
         found = found["foreach_overview"]
     elif kind == "maestro_subworkflow":
-        return dict(found["subworkflow_overview"]["rollup_overview"])
-    return dict(found["rollup"])
+        found = {"rollup": found["subworkflow_overview"]["rollup_overview"]}
+    # Of a while step, a server may count the steps of the last round apart from those of the rounds before it.
+    parts = [found["rollup"], (found.get("last_overview") or {}).get("rollup_overview")]
+    known = [dict(part) for part in parts if part is not None]
+    return reduce(_together, known) if known else None
+
+
+def _together(one: "Object", other: "Object") -> "Object":
+    overview = {status: dict(entry) for status, entry in one["overview"].items()}
+    for status, entry in other["overview"].items():
+        before = overview.get(status, {})
+        refs = {**before.get("ref", {}), **entry.get("ref", {})}
+        overview[status] = {"cnt": before.get("cnt", 0) + entry["cnt"], **({"ref": refs} if refs else {})}
+    return {"total_leaf_count": one["total_leaf_count"] + other["total_leaf_count"], "overview": overview}
 
 
 def are_all_there(step: "StepRecord") -> bool:
     """Whether the view knows the end of everything below an ended step. It may learn it a bit later."""
     if not is_composite(step):
         return True
-    if step.status in ENDED and not rollup_of(step)["overview"].keys() <= ENDED:
+    rollup = rollup_of(step)
+    if rollup is not None and step.status in ENDED and not rollup["overview"].keys() <= ENDED:
         return False
     found = step.artifacts.get("maestro_foreach")
     if found is None:
@@ -72,8 +88,10 @@ def are_all_there(step: "StepRecord") -> bool:
     return not overview["running_stats"] and sum(overview["stats"].values()) >= found["next_loop_index"]
 
 
-def leaves_text(rollup: "Object") -> str:
+def leaves_text(rollup: "Object | None") -> str:
     """How many steps there are in a tree, and in which status."""
+    if rollup is None:
+        return "unknown"
     counts = {status: entry["cnt"] for status, entry in rollup["overview"].items()}
     return f"{output.counted(rollup['total_leaf_count'], 'step')}{counts_text(counts)}"
 
