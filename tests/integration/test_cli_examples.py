@@ -55,7 +55,7 @@ def test_the_review_loop_is_pushed_by_its_program_and_goes_round_until_it_is_goo
 
     watched = shell.kapelle("run", "start", "review-loop", "--watch", "--timeout", "60")
 
-    assert "review round 3" in watched
+    assert "review iteration 3" in watched
 
 
 @pytest.mark.parametrize("shell", ["backfill"], indirect=True)

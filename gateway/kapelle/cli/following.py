@@ -1,10 +1,10 @@
-"""Following an instance until it ends: its timeline, and how many children its steps have in each status."""
+"""Following an instance until it ends: its timeline, and how far the trees below its steps are."""
 
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from kapelle.cli.text.children import are_all_there, children_text, is_composite
+from kapelle.cli.text.children import are_all_there, is_composite, progress_text
 
 if TYPE_CHECKING:
     from kapelle.client import Client, InstanceRecord, TimelineEntry
@@ -43,7 +43,7 @@ class Children:
         self._shown: dict[str, str] = {}
 
     def news(self, until_s: float) -> "Iterator[TimelineEntry]":
-        """An entry for each step whose children have changed. With time left, all that have ended are waited for."""
+        """An entry for each step below which something has changed. With time left, the end of all is waited for."""
         from kapelle.client import TimelineEntry  # noqa: PLC0415 - the same
 
         if not self.are_there:
@@ -53,7 +53,7 @@ class Children:
             time.sleep(PAUSE_S)
             steps = self._client.steps.list(*self._at)
         for step in steps:
-            text = children_text(step) if is_composite(step) else ""
+            text = progress_text(step) if is_composite(step) else ""
             if text != self._shown.get(step.step_id, ""):
                 self._shown[step.step_id] = text
                 now_ms = time.time_ns() // 1_000_000

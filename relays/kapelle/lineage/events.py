@@ -11,7 +11,8 @@
 2. A run has START, then what it reads and writes (RUNNING, OTHER), and one of COMPLETE, FAIL and ABORT.
 3. A step that never began has no run.
 4. The START of a child names the step that has started it, and the run at the top of the tree. Its other events do not:
-   what they are made of does not tell.
+   what they are made of does not tell. For the same reason a step names the run that it belongs to, and no root: the
+   run may be that of a child.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +36,6 @@ from openlineage.client.facet_v2 import (
 
 from kapelle.processors.initiators import initiator_of
 from kapelle.processors.parents import read_parent
-from kapelle.processors.runs.composites.identity import is_inline
 from kapelle.processors.runs.states import COMPLETE, FAILED
 from kapelle.processors.wiring import ids_of
 from kapelle.schemas import contracts as c
@@ -147,9 +147,9 @@ class LineageEvents:
         return facets
 
     def _parent_facet(self, at: Attempt, parent: c.Parent | None) -> dict[str, RunFacet]:
-        """Of a step its run, of a child the step that has started it. The root of a step of a child is not known."""
+        """Of a step its run, of a child the step that has started it and the root. An event of a step names no root."""
         if at.step_id is not None:
-            above, root = at.whole, None if is_inline(at.workflow_id) else at.whole
+            above, root = at.whole, None  # any instance may be a child: that of a subworkflow has an ordinary key
         elif (parent := read_parent(parent)) is not None:
             above = Attempt(*ids_of(parent.key), parent.run_id, parent.step_id, parent.iteration, parent.attempt)
             root = Attempt(*ids_of(parent.root), parent.root_run_id) if parent.root_run_id else None

@@ -110,7 +110,7 @@ class LineageNode(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LineageEdge(msgspec.Struct, frozen=True, omit_defaults=True, rename={"source": "from", "target": "to"}):
-    """STARTED, AWAITED or PUBLISHED, from one node to another."""
+    """STARTED, AWAITED, PUBLISHED or LAUNCHED, from one node to another."""
 
     source: str
     target: str

@@ -63,7 +63,7 @@ def test_steps_of_a_loop_tell_their_round(place: Place) -> None:
     described = kapelle(place, "run", "describe", name, "1").stdout
     shown = kapelle(place, "step", "describe", name, "1", "again").stdout
 
-    assert "\nagain round 3  1    1        SUCCEEDED" in described
+    assert "\nagain iteration 3  1    1        SUCCEEDED" in described
     assert "\niteration  3\n" in shown
 
 

@@ -13,7 +13,10 @@ from typer.testing import CliRunner, Result
 from kapelle.cli.text import lineages
 from kapelle.cli.whole import cli
 from kapelle.client import Lineage, LineageEdge, LineageNode
+from kapelle.processors.runs.composites.identity import inline_id
+from kapelle.schemas.contracts import ChildKind
 from tests.integration.api.places import Place, definition, embedded_place, step, until
+from tests.unit.views.trees import foreach
 
 
 @pytest.fixture(scope="module")
@@ -190,6 +193,29 @@ def test_lineage_is_a_table_and_graphs(place: Place) -> None:
     assert f'"signal {name} 1" -> "instance {workflow_id} 1" [label="started"]' in told["dot"]
     assert '-->|"published say"| ' in told["mermaid"]
     assert f"more exists beyond {workflow_id}/1" in cut.stderr
+
+
+def test_lineage_leads_from_a_workflow_into_its_loops_in_all_forms(place: Place) -> None:
+    name = new()
+    loop = foreach("loop", [1], step("say", signal_outputs=[{"name": f"{name}/done"}]))
+    workflow_id = push(place, [{"definitions": {name: {}}}], loop)
+    kapelle(place, "signal", "announce", name)
+    until(lambda: len(place.get(f"/signals/{name}/instances/1/lineage")["nodes"]) == 4, "the lineage")
+    inline = inline_id(ChildKind.FOREACH, f"{workflow_id}/1", "loop")
+    place.ended(inline, 1)
+
+    told = {
+        form: kapelle(place, "signal", "lineage", f"{name}/done", "1", "-o", form).stdout
+        for form in ("text", "json", "dot", "mermaid")
+    }
+
+    lines = [line.split() for line in told["text"].splitlines()]
+    assert [f"{workflow_id}/1", "launched", "loop", f"{inline}/1", "SUCCEEDED"] in lines
+    ends = {"from": f"instance {workflow_id} 1", "to": f"instance {inline} 1"}
+    launched = {**ends, "type": "LAUNCHED", "step_id": "loop"}
+    assert launched in json.loads(told["json"])["edges"]
+    assert f'"instance {workflow_id} 1" -> "instance {inline} 1" [label="launched loop"]' in told["dot"]
+    assert '-->|"launched loop"| ' in told["mermaid"]
 
 
 WRONG: list[tuple[tuple[str, ...], int, str]] = [

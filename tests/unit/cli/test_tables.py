@@ -106,7 +106,7 @@ def test_a_parameter_without_a_name_is_refused() -> None:
         given(["=1"])
 
 
-def test_a_timeline_has_a_heading_for_each_run_and_tells_attempts_and_rounds(
+def test_a_timeline_has_a_heading_for_each_run_and_tells_attempts_and_iterations(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     show_timeline(
@@ -122,10 +122,10 @@ def test_a_timeline_has_a_heading_for_each_run_and_tells_attempts_and_rounds(
     lines = [line.partition("  ")[2] or line for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "run 1",
-        "·             CREATED",
-        "load #2       RUNNING  [w-1]",
-        "load #2       half done",
-        "·             STOP by ann  enough",
+        "·                 CREATED",
+        "load #2           RUNNING  [w-1]",
+        "load #2           half done",
+        "·                 STOP by ann  enough",
         "run 2",
-        "load round 3  FAILED  why",
+        "load iteration 3  FAILED  why",
     ]

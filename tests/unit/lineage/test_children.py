@@ -10,7 +10,7 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import ChildKind
 from kapelle.testing import Engine
 from kapelle.testing.engine import RunHandle
-from tests.support.trees import ROOT, foreach, rounds, subworkflow, task, tree
+from tests.support.trees import ROOT, done, foreach, rounds, subworkflow, task, tree
 from tests.unit.lineage.test_events import told
 
 
@@ -58,6 +58,33 @@ def test_a_step_of_an_iteration_names_the_iteration_and_no_wrong_root() -> None:
     [iteration], [step] = begun(found, job), begun(found, f"{job}.loop-inner")
     assert parent(step)["run"]["runId"] == iteration.run.runId
     assert parent(step).get("root") is None
+
+
+def test_every_event_below_a_subworkflow_in_a_foreach_in_a_subworkflow_names_the_true_root_or_none() -> None:
+    engine = Engine()
+    engine.push(tree(done("leaf"), workflow_id="lowest"))
+    engine.push(tree(foreach("loop", 2, subworkflow("again", "lowest")), workflow_id="below"))
+    engine.push(tree(subworkflow("call", "below")))
+    engine.start(ROOT)
+
+    found = told(engine)
+
+    [top] = begun(found, ROOT)
+    iterations = inline_id(ChildKind.FOREACH, "below/1", "loop")
+    roots = {
+        job: [(parent(event).get("root") or {}).get("run", {}).get("runId") for event in begun(found, job)]
+        for job in ("below", iterations, "lowest", "below.loop", f"{iterations}.again", "lowest.leaf")
+    }
+    assert roots == {
+        "below": [top.run.runId],
+        iterations: [top.run.runId] * 2,
+        "lowest": [top.run.runId] * 2,
+        "below.loop": [None],
+        f"{iterations}.again": [None] * 2,
+        "lowest.leaf": [None] * 2,
+    }
+    named = [root["run"]["runId"] for event in found if (root := parent(event).get("root"))]
+    assert set(named) == {top.run.runId}
 
 
 def test_a_child_that_is_run_again_names_the_new_runs() -> None:

@@ -13,14 +13,14 @@ from kapelle.cli.options.output import Output
 from kapelle.cli.params import given
 from kapelle.cli.server import connected
 from kapelle.cli.text import output, tables
-from kapelle.cli.text.children import SHOWN_MAX, is_composite, show_children, statuses_to_show
 from kapelle.cli.text.events import show_events
 from kapelle.cli.text.instances import show_instance
 from kapelle.cli.text.output import Form
 from kapelle.cli.text.timelines import show_entry, show_timeline
+from kapelle.cli.trees import DEPTH_MAX, Tree, as_json
 
 if TYPE_CHECKING:
-    from kapelle.client import Client, InstanceRecord, Started, StepRecord
+    from kapelle.client import Client, InstanceRecord, Started
     from kapelle.client.options import InstanceFilters
     from kapelle.client.results import History, Matrix
 
@@ -231,37 +231,42 @@ def count(
 
 @group.command()
 def describe(
-    workflow_id: WorkflowId, instance_id: InstanceId, *, run_id: RunId = None, url: Url = URL, form: Output = Form.TEXT
+    workflow_id: WorkflowId,
+    instance_id: InstanceId,
+    *,
+    run_id: RunId = None,
+    depth: Annotated[
+        int,
+        typer.Option(
+            "--depth", metavar="N", min=0, max=DEPTH_MAX, help="Show N levels of children. With 0, only count them."
+        ),
+    ] = DEPTH_MAX,
+    url: Url = URL,
+    form: Output = Form.TEXT,
 ) -> None:
     """Show an instance: its latest run and the latest attempt of each step. With --run, show one run.
 
-    For a step with children, show how many there are in each status, and those that did not succeed.
+    Below a step with children, show how many there are in each status, and how many steps are below them. Then show the
+    children that did not succeed, those that failed first, at most 10 of a step, and below them the same again, down to
+    the steps that failed, each with the command that restarts it. Children are shown as they are now, also with --run.
+
+    With -o json, `children` has those of each step, in the form of the instance itself: `steps` of a child are those
+    that did not succeed, `other_steps` and `other_children` count what is not shown. A child without `steps` was not
+    looked into.
 
     \b
     Examples:
       kapelle run describe etl 12
+      kapelle run describe etl 12 --depth 1
       kapelle run describe etl 12 --run 1 -o json
     """
     at = (workflow_id, instance_id)
     with connected(url) as client:
         steps = client.steps.list(*at, run_id=run_id)
-        above = [step for step in steps if is_composite(step)]
-        found = client.instances.get(*at, run_id=run_id, aggregated=bool(above))
-        told = [(step, _children(client, (*at, step.step_id), step)) for step in above]
-    children = {"children": {step.step_id: few for step, few in told}} if told else {}
-    whole = {**msgspec.to_builtins(found), "steps": steps, **children}
-
-    def written(_: object) -> None:
-        show_instance(found, steps)
-        if told:
-            show_children(at, told)
-
-    output.show(whole, form, written)
-
-
-def _children(client: "Client", at: tuple[str, int, str], step: "StepRecord") -> "list[InstanceRecord]":
-    """The children that are worth a look, and one more if there are more."""
-    return client.steps.children(at, status=statuses_to_show(step), limit=SHOWN_MAX + 1).elements
+        branches = Tree(client, depth).below(at, steps)
+        found = client.instances.get(*at, run_id=run_id, aggregated=bool(branches))
+    whole = {**msgspec.to_builtins(found), "steps": steps, **as_json(branches)}
+    output.show(whole, form, lambda _: show_instance(found, steps, branches))
 
 
 @group.command()
@@ -275,7 +280,8 @@ def watch(
 ) -> None:
     """Show what happens to an instance until it ends.
 
-    For a step with children, show how many there are in each status, whenever that changes.
+    For a step with children, show how many there are in each status, and how many steps are below them, at any depth,
+    whenever that changes.
     The exit code is 0 if the instance ends as SUCCEEDED, 1 if it ends otherwise, and 5 after --timeout.
 
     \b

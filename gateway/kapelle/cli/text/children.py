@@ -1,29 +1,34 @@
-"""The children of composite steps for people: how many have which status, and those that did not succeed."""
+"""The children of composite steps for people: how many there are in each status, and how many steps below them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from kapelle.cli.text import output, tables
+from kapelle.cli.text import output
 
 if TYPE_CHECKING:
-    from kapelle.client import InstanceRecord, StepRecord
+    from kapelle.client import StepRecord
     from kapelle.client.results import Object
 
-SHOWN_MAX: Final = 10  # children of one step
-BAD: Final = ("FAILED", "TIMED_OUT", "STOPPED")
-SUBWORKFLOW: Final = "maestro_subworkflow"
-
-Told = tuple["StepRecord", "Sequence[InstanceRecord]"]
+# Steps in one of these are over.
+ENDED: Final = frozenset(
+    {
+        "SUCCEEDED",
+        "COMPLETED_WITH_ERROR",
+        "SKIPPED",
+        "DISABLED",
+        "UNSATISFIED",
+        "FATALLY_FAILED",
+        "INTERNALLY_FAILED",
+        "STOPPED",
+        "TIMED_OUT",
+    }
+)
 
 
 def is_composite(step: "StepRecord") -> bool:
     """Whether a step has started instances."""
     return bool(step.artifacts)
-
-
-def statuses_to_show(step: "StepRecord") -> tuple[str, ...]:
-    """The statuses of the children that are listed. The child of a subworkflow step is always listed."""
-    return () if SUBWORKFLOW in step.artifacts else BAD
 
 
 def children_text(step: "StepRecord") -> str:
@@ -32,15 +37,50 @@ def children_text(step: "StepRecord") -> str:
     if kind == "maestro_foreach":
         overview = found["foreach_overview"]
         counts = {**overview["stats"], **overview["running_stats"]}
-        return f"{output.counted(found['total_loop_count'], 'iteration')}{_counts(counts)}"
+        return f"{output.counted(found['total_loop_count'], 'iteration')}{counts_text(counts)}"
     if kind == "maestro_while":
         return f"round {found['last_iteration'] or 0}{_after(found['last_status'])}"
     number = found["subworkflow_instance_id"]
     return f"{found['subworkflow_id']}{f' {number}' if number else ''}{_after(found['subworkflow_status'])}"
 
 
+def progress_text(step: "StepRecord") -> str:
+    """How far the children of a step are, and the steps below them, in a line. The steps move between the children."""
+    rollup = rollup_of(step)
+    if rollup is None:
+        return f"{children_text(step)}; steps unknown"
+    return f"{children_text(step)}; {leaves_text(rollup)}" if rollup["total_leaf_count"] else children_text(step)
+
+
+def rollup_of(step: "StepRecord") -> "Object | None":
+    """The steps below a composite step, counted by status. None: the server does not know it of an earlier run."""
+    ((kind, found),) = step.artifacts.items()
+    if kind == "maestro_foreach":
+        found = found["foreach_overview"]
+    elif kind == "maestro_subworkflow":
+        found = {"rollup": found["subworkflow_overview"]["rollup_overview"]}
+    # Of a while step, a server may count the steps of the last round apart from those of the rounds before it.
+    parts = [found["rollup"], (found.get("last_overview") or {}).get("rollup_overview")]
+    known = [dict(part) for part in parts if part is not None]
+    return reduce(_together, known) if known else None
+
+
+def _together(one: "Object", other: "Object") -> "Object":
+    overview = {status: dict(entry) for status, entry in one["overview"].items()}
+    for status, entry in other["overview"].items():
+        before = overview.get(status, {})
+        refs = {**before.get("ref", {}), **entry.get("ref", {})}
+        overview[status] = {"cnt": before.get("cnt", 0) + entry["cnt"], **({"ref": refs} if refs else {})}
+    return {"total_leaf_count": one["total_leaf_count"] + other["total_leaf_count"], "overview": overview}
+
+
 def are_all_there(step: "StepRecord") -> bool:
-    """Whether the view knows the end of each iteration that an ended step has launched. It may learn it a bit later."""
+    """Whether the view knows the end of everything below an ended step. It may learn it a bit later."""
+    if not is_composite(step):
+        return True
+    rollup = rollup_of(step)
+    if rollup is not None and step.status in ENDED and not rollup["overview"].keys() <= ENDED:
+        return False
     found = step.artifacts.get("maestro_foreach")
     if found is None:
         return True
@@ -48,44 +88,19 @@ def are_all_there(step: "StepRecord") -> bool:
     return not overview["running_stats"] and sum(overview["stats"].values()) >= found["next_loop_index"]
 
 
-def leaves_text(rollup: "Object") -> str:
+def leaves_text(rollup: "Object | None") -> str:
     """How many steps there are in a tree, and in which status."""
+    if rollup is None:
+        return "unknown"
     counts = {status: entry["cnt"] for status, entry in rollup["overview"].items()}
-    return f"{output.counted(rollup['total_leaf_count'], 'step')}{_counts(counts)}"
+    return f"{output.counted(rollup['total_leaf_count'], 'step')}{counts_text(counts)}"
 
 
-def _counts(counts: Mapping[str, int]) -> str:
+def counts_text(counts: Mapping[str, int]) -> str:
+    """How many there are in each status, the most first, behind a colon; nothing if there are none."""
     said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items(), key=lambda one: -one[1]))
     return f": {said}" if said else ""
 
 
 def _after(status: str | None) -> str:
     return f": {status}" if status else ""
-
-
-def show_children(at: tuple[str, int], told: "Sequence[Told]") -> None:
-    """The composite steps of an instance, and below each step the children that did not succeed."""
-    tables.stdout().print()
-    tables.show(
-        ("step", "children", "steps below"), [(step.step_id, children_text(step), _below(step)) for step, _ in told]
-    )
-    rows = [
-        (step.step_id, f"{one.workflow_id} {one.workflow_instance_id}", one.workflow_run_id, one.status, one.reason)
-        for step, children in told
-        for one in children[:SHOWN_MAX]
-    ]
-    if rows:
-        tables.stdout().print()
-        tables.show(("step", "child", "run", "status", "reason"), rows)
-    for step, children in told:
-        if len(children) > SHOWN_MAX:
-            wanted = [word for status in statuses_to_show(step) for word in ("--status", status)]
-            more = output.command("run", "list", "--parent", f"{at[0]}/{at[1]}", "--step", step.step_id, *wanted)
-            output.say(f"more children of {step.step_id}: {more}")
-
-
-def _below(step: "StepRecord") -> str:
-    ((kind, found),) = step.artifacts.items()
-    if kind == "maestro_foreach":
-        return leaves_text(found["foreach_overview"]["rollup"])
-    return leaves_text(found["rollup"] if kind == "maestro_while" else found["subworkflow_overview"]["rollup_overview"])

@@ -1,8 +1,9 @@
 """Tables for people: columns as wide as what is in them, statuses in colour where there is a terminal."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from rich.console import Console
@@ -34,16 +35,27 @@ Cell = str | int | None
 T = TypeVar("T")
 
 
-def show(heads: Sequence[str], rows: Sequence[Sequence[Cell]], *, names: Sequence[str] = ()) -> None:
-    """A table on stdout. `names` are further heads, which stay as they are written. A cell has one line of its text."""
+def show(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    *,
+    names: Sequence[str] = (),
+    below: Mapping[int, Sequence[Text]] = MappingProxyType({}),
+) -> None:
+    """A table on stdout. `names` are further heads, which stay as they are written. A cell has one line of its text.
+
+    `below` has lines that stand below a row, by its place.
+    """
     titles = [*(head.upper() for head in heads), *names]
-    texts = [[_first_line(_text(cell)) for cell in row] for row in rows]
+    texts = [[first_line(_text(cell)) for cell in row] for row in rows]
     widths = [
         max(len(head), *(len(row[at]) for row in texts)) if texts else len(head) for at, head in enumerate(titles)
     ]
     line([Text(head, "bold") for head in titles], widths)
-    for row in texts:
+    for place, row in enumerate(texts):
         line([Text(cell, STYLES.get(cell.split(" ")[-1], "")) for cell in row], widths)
+        for text in below.get(place, ()):
+            stdout().print(text, soft_wrap=True)
 
 
 def show_page(page: "Page[T]", form: Form, heads: Sequence[str], row: Callable[[T], Sequence[Cell]]) -> None:
@@ -103,7 +115,8 @@ def lasted(start_ms: int | None, end_ms: int | None) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def _first_line(text: str) -> str:
+def first_line(text: str) -> str:
+    """The first line of a text, with a mark if there are more."""
     first, broken, _ = text.partition("\n")
     return f"{first} …" if broken else first
 

@@ -47,9 +47,9 @@ def _where(entry: "TimelineEntry") -> str:
         return "·"
     attempt = entry.step_attempt_id
     again = f" #{attempt}" if attempt is not None and attempt > 1 else ""
-    return f"{in_round(entry.step_id, entry.iteration)}{again}"
+    return f"{in_iteration(entry.step_id, entry.iteration)}{again}"
 
 
-def in_round(step_id: str, iteration: int | None) -> str:
-    """A step, and of a loop that has come round, the how manieth time it is."""
-    return f"{step_id} round {iteration}" if iteration is not None and iteration > 1 else step_id
+def in_iteration(step_id: str, iteration: int | None) -> str:
+    """A step, and if a cyclic loop has led back to it, the number of the iteration."""
+    return f"{step_id} iteration {iteration}" if iteration is not None and iteration > 1 else step_id

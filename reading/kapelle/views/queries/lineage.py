@@ -1,26 +1,33 @@
-"""The origin and the effects of a signal: the instances that it started, the signals of those, and so on.
+"""The origin and the effects of a signal: the instances that it started, their children, their signals, and so on.
 
 The graph is walked breadth first, each node once, so that cycles end. It is bounded by depth and by the number of its
-nodes, and says where it was cut.
+nodes, and says where it was cut. A step may have 25,000 children, so they are bounded twice: for each instance, and
+together they leave half of the nodes to the signals that they announced and to their own children.
 """
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
+from kapelle.processors.keys import run_key
+from kapelle.processors.runs.composites.identity import INLINE, inline_id
+from kapelle.schemas.contracts import ChildKind
 from kapelle.views.queries.records import Record, raw
 from kapelle.views.queries.verdicts import start_of
 from kapelle.views.rows import Key
 
 DEPTH_MAX: Final = 20
 NODES_MAX: Final = 500
+CHILDREN_MAX: Final = 50  # of one instance
 
 Node = tuple[str, str, int]  # type, name or workflow id, sequence or instance id
 SIGNAL: Final = "SIGNAL"
 INSTANCE: Final = "INSTANCE"
+LAUNCHED: Final = "LAUNCHED"
 
 
 class Direction(StrEnum):
@@ -36,13 +43,31 @@ class Edge(msgspec.Struct, frozen=True, order=True):
 
     source: Node
     target: Node
-    type: str  # STARTED, AWAITED or PUBLISHED
+    type: str  # STARTED, AWAITED, PUBLISHED or LAUNCHED
     step_id: str = ""
     trigger_id: str = ""
     is_repetition: bool = False
 
 
 Neighbours = Callable[[sqlite3.Connection, Node], Iterator[Edge]]
+
+
+class Families:
+    """How many children are shown at one distance: of each instance, and together."""
+
+    def __init__(self, left: int) -> None:
+        self._left = max(left, 1)
+        self._shown: Counter[Node] = Counter()
+
+    def takes(self, edge: Edge) -> bool:
+        """Whether the node that an edge leads to is shown. Only children are counted."""
+        if edge.type != LAUNCHED:
+            return True
+        if self._left <= 0 or self._shown[edge.source] >= CHILDREN_MAX:
+            return False
+        self._left -= 1
+        self._shown[edge.source] += 1
+        return True
 
 
 class Walk:
@@ -60,11 +85,13 @@ class Walk:
         visited, frontier = {root}, [root]
         for distance in range(1, depth + 2):  # one more than asked for, to know whether there is more
             following: list[Node] = []
+            families = Families((self._nodes_max - len(self.seen)) // 2)
             for node in frontier:
                 for edge in neighbours(self._connection, node):
                     other = edge.target if sign > 0 else edge.source
                     if other not in visited and other not in self.seen:
-                        if distance > depth or len(self.seen) >= self._nodes_max:
+                        is_full = distance > depth or len(self.seen) >= self._nodes_max
+                        if is_full or (sign > 0 and not families.takes(edge)):
                             self.cut.add(node)
                             continue
                         self.seen[other] = sign * distance
@@ -145,6 +172,7 @@ def after(connection: sqlite3.Connection, node: Node) -> Iterator[Edge]:
         yield from _repeated(
             connection, "vain_signals_by_source", "workflow_id = ? AND instance_id = ?", (name, number)
         )
+        yield from _launched(connection, (name, number))
 
 
 def before(connection: sqlite3.Connection, node: Node) -> Iterator[Edge]:
@@ -162,7 +190,47 @@ def before(connection: sqlite3.Connection, node: Node) -> Iterator[Edge]:
     if row is not None and row["request_id"] is not None:
         fired = "request_id = ? AND workflow_id = ? AND verdict = 'FIRED'"
         yield from _started(connection, fired, (row["request_id"], name))
+    yield from _launching(connection, (name, number))
     yield from _awaited(connection, "workflow_id = ? AND instance_id = ?", (name, number))
+
+
+def _launching(connection: sqlite3.Connection, at: tuple[str, int]) -> Iterator[Edge]:
+    """The step that an instance is a child of."""
+    row = connection.execute(
+        """SELECT parent_workflow, parent_instance, parent_step FROM instances
+        WHERE workflow_id = ? AND instance_id = ? AND parent_workflow IS NOT NULL""",
+        at,
+    ).fetchone()
+    if row is not None:
+        yield Edge((INSTANCE, row[0], row[1]), (INSTANCE, *at), LAUNCHED, row[2])
+
+
+def _launched(connection: sqlite3.Connection, at: tuple[str, int]) -> Iterator[Edge]:
+    """The children of an instance: of each step, first the iterations and rounds that have announced a signal."""
+    steps = connection.execute(
+        """SELECT DISTINCT step_id, kind FROM fans WHERE workflow_id = ? AND instance_id = ? AND kind IS NOT NULL""", at
+    ).fetchall()
+    for row in steps:
+        if (kind := ChildKind(row["kind"])) in INLINE:
+            yield from _announcing(connection, at, row["step_id"], inline_id(kind, run_key(*at), row["step_id"]))
+    children = connection.execute(
+        """SELECT parent_step, workflow_id, instance_id FROM instances INDEXED BY instances_by_parent
+        WHERE parent_workflow = ? AND parent_instance = ? LIMIT ?""",
+        (*at, NODES_MAX + 1),
+    )
+    for step_id, workflow_id, instance_id in children:
+        yield Edge((INSTANCE, *at), (INSTANCE, workflow_id, instance_id), LAUNCHED, step_id)
+
+
+def _announcing(connection: sqlite3.Connection, at: tuple[str, int], step_id: str, inline: str) -> Iterator[Edge]:
+    rows = connection.execute(  # joined, because anybody can announce a signal in the name of a step
+        """SELECT DISTINCT s.instance_id FROM signals s INDEXED BY signals_by_source
+        JOIN instances i ON i.workflow_id = s.workflow_id AND i.instance_id = s.instance_id
+        WHERE s.workflow_id = ? ORDER BY s.instance_id LIMIT ?""",
+        (inline, CHILDREN_MAX + 1),
+    )
+    for (number,) in rows:
+        yield Edge((INSTANCE, *at), (INSTANCE, inline, number), LAUNCHED, step_id)
 
 
 # The conditions below are those written above: values are bound, never written into them.
