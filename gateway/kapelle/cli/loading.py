@@ -84,7 +84,9 @@ def attribute_of(module: ModuleType, name: str, attribute: str) -> object:
     try:
         return reduce(getattr, attribute.split("."), module)
     except AttributeError as error:
-        raise AppMissing(f"Expected {attribute!r} in module {name} ({module.__file__}), but it is not there") from error
+        raise AppMissing(
+            f"Expected {attribute!r} in module {name} ({module.__file__}), but it does not exist"
+        ) from error
 
 
 def _called(found: object, reference: str, given: Mapping[str, str | int]) -> Topology:

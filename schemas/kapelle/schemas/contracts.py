@@ -660,7 +660,7 @@ class ChildEnded(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.ChildEnded"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.ChildEnded","type":"record","fields":['
-        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"run_id","type":"long","doc":"The run of the parent."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
         r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
@@ -681,7 +681,7 @@ class ChildEnded(Contract, frozen=True, gc=False):
     )
     FINGERPRINT: ClassVar[int] = 0x2EEEFCA11D77E0D8
 
-    # Of the parent.
+    # The run of the parent.
     run_id: int
     step_id: str
     attempt: int
@@ -804,7 +804,7 @@ class ChildStarted(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.ChildStarted"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.ChildStarted","type":"record","fields":['
-        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"run_id","type":"long","doc":"The run of the parent."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
         r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
@@ -818,7 +818,7 @@ class ChildStarted(Contract, frozen=True, gc=False):
     )
     FINGERPRINT: ClassVar[int] = 0xD50DA092A5DA2541
 
-    # Of the parent.
+    # The run of the parent.
     run_id: int
     step_id: str
     attempt: int
@@ -896,12 +896,12 @@ class ChildrenLaunched(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.ChildrenLaunched"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.ChildrenLaunched","type":"record","fields":['
-        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"run_id","type":"long","doc":"The run of the parent."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
         r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
         r'"},'
-        r'{"name":"numbers","type":{"type":"array","items":"long"},"doc":"Of the children."},'
+        r'{"name":"numbers","type":{"type":"array","items":"long"},"doc":"The numbers of the children."},'
         r'{"name":"next","type":"long","doc":"The number of the first child that was not examined yet."},'
         r'{"name":"values","type":["null","string"],"default":null,"doc":"The loop values of the round, as JSON; null f'
         r'or all but a while step."},'
@@ -914,13 +914,13 @@ class ChildrenLaunched(Contract, frozen=True, gc=False):
     )
     FINGERPRINT: ClassVar[int] = 0x1A7E9905D2489CC2
 
-    # Of the parent.
+    # The run of the parent.
     run_id: int
     step_id: str
     attempt: int
     # Of the innermost cyclic loop that the step is in; 1 outside of loops.
     iteration: int
-    # Of the children.
+    # The numbers of the children.
     numbers: tuple[int, ...]
     # The number of the first child that was not examined yet.
     next: int
@@ -1002,7 +1002,7 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.ChildrenPlanned"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.ChildrenPlanned","type":"record","fields":['
-        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"run_id","type":"long","doc":"The run of the parent."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
         r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
@@ -1025,7 +1025,7 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
         r'{"name":"next","type":"long","doc":"The number of the first child to look at."},'
         r'{"name":"counted_since","type":"long","doc":"Children that failed in this run of the step or a later one coun'
         r't."},'
-        r'{"name":"digest","type":"string","doc":"Of the parameters of the step."},'
+        r'{"name":"digest","type":"string","doc":"The digest of the parameters of the step."},'
         r'{"name":"values","type":"string","default":"{}","doc":"The loop values of the next round of a while step, as '
         r'JSON."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A composite step knows which'
@@ -1033,7 +1033,7 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
     )
     FINGERPRINT: ClassVar[int] = 0x061675B62859C371
 
-    # Of the parent.
+    # The run of the parent.
     run_id: int
     step_id: str
     attempt: int
@@ -1050,7 +1050,7 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
     next: int
     # Children that failed in this run of the step or a later one count.
     counted_since: int
-    # Of the parameters of the step.
+    # The digest of the parameters of the step.
     digest: str
     at_ms: int
     # How many children may run at the same time; 0 if there is no limit.
@@ -4223,7 +4223,7 @@ class RecordChildEnd(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.RecordChildEnd"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.RecordChildEnd","type":"record","fields":['
-        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"run_id","type":"long","doc":"The run of the parent."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
         r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
@@ -4240,7 +4240,7 @@ class RecordChildEnd(Contract, frozen=True, gc=False):
     )
     FINGERPRINT: ClassVar[int] = 0x4B001D10CA3D88AB
 
-    # Of the parent.
+    # The run of the parent.
     run_id: int
     step_id: str
     attempt: int
@@ -4322,7 +4322,7 @@ class RecordChildStart(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.RecordChildStart"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.RecordChildStart","type":"record","fields":['
-        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"run_id","type":"long","doc":"The run of the parent."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
         r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
@@ -4334,7 +4334,7 @@ class RecordChildStart(Contract, frozen=True, gc=False):
     )
     FINGERPRINT: ClassVar[int] = 0x4F4FDA5B81110CB4
 
-    # Of the parent.
+    # The run of the parent.
     run_id: int
     step_id: str
     attempt: int
@@ -7331,7 +7331,7 @@ class StepEnding(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.StepEnding"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.StepEnding","type":"record","fields":['
-        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"run_id","type":"long","doc":"The run of the parent."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
         r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
@@ -7356,7 +7356,7 @@ class StepEnding(Contract, frozen=True, gc=False):
     )
     FINGERPRINT: ClassVar[int] = 0xFA213D56179D44C8
 
-    # Of the parent.
+    # The run of the parent.
     run_id: int
     step_id: str
     attempt: int

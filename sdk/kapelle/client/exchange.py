@@ -50,7 +50,7 @@ class Address(msgspec.Struct, frozen=True):
         headers = {"Accept": "application/json"}
         if self.token is not None:
             if not (self.token.isascii() and self.token.isprintable() and self.token.strip()):
-                raise BadAddress("Expected a token of visible ASCII characters, but found something else")
+                raise BadAddress("Expected a token of visible ASCII characters, but it has other characters")
             headers["Authorization"] = f"Bearer {self.token}"
         if self.user is not None:
             headers["user"] = self.user.encode("latin-1", "replace").decode("latin-1")

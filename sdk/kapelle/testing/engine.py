@@ -172,7 +172,7 @@ class Engine:
         for one in reversed(self.tasks(run)):
             if one.task.step_id == step_id:
                 return one
-        raise AssertionError(f"Expected a task of step {step_id!r} of {run.key}, but none was given out")
+        raise AssertionError(f"Expected a task of step {step_id!r} of {run.key}, but no task was assigned")
 
     def cancelled(self) -> list[c.CancelTask]:
         """The tasks that were cancelled."""

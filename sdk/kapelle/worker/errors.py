@@ -38,7 +38,7 @@ class PlatformFailure(StepFailure):
 class Cancelled(asyncio.CancelledError):
     """The task was cancelled: it was stopped, timed out, or given to another worker.
 
-    It is no `Exception`, so that a step that catches those does not go on by accident.
+    It is not an `Exception`, so `except Exception` does not swallow it.
     """
 
 

@@ -211,7 +211,7 @@ class KafkaTransport:
         try:
             self._settle(wait=True)
         except WorkerError as error:
-            _log.warning("could not commit begun tasks; other workers get them again: %s", error)
+            _log.warning("could not commit started tasks; other workers may receive them again: %s", error)
         for taker in self._takers.values():
             taker.close()
         self._takers.clear()

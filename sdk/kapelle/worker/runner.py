@@ -135,7 +135,7 @@ class Runner:
         try:
             work()
         except WorkerError as error:
-            _log.error("the worker ends: %s", error)
+            _log.error("the worker stops: %s", error)
             self._fail(error)
         except BaseException as error:  # noqa: BLE001 - supervised: `failure` holds it, and `close` raises it
             _log.exception("the worker failed")

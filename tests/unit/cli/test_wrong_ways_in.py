@@ -97,7 +97,7 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     (("worker", "run"), 2, "Missing argument"),
     (("worker", "run", "no such"), 2, "Expected MODULE, MODULE:WORKER or a file such as steps.py, but found 'no such'"),
     (("worker", "run", "no_such_module"), 3, "Expected a module no_such_module"),
-    (("worker", "run", "no_such.py"), 3, "Expected a file no_such.py, but it is not there"),
+    (("worker", "run", "no_such.py"), 3, "Expected a file no_such.py, but it does not exist"),
     (("worker", "run", f"{WORKERS}:nothing"), 3, "Expected 'nothing' in module tests.unit.cli.workers"),
     (("worker", "run", f"{WORKERS}:number"), 2, "to be a Worker, but found int"),
     (("worker", "run", f"{WORKERS}:empty"), 2, "but it has none: decorate a function with @worker.step(type)"),

@@ -142,7 +142,11 @@ GRAPHS = [
     Bad(f"{CHILD}.id", "a__b", "an id without '__'"),
     Bad(f"{DEEP}.transition", {"predecessors": ["first"]}, "what follows from the successors", at=".predecessors"),
     Bad(f"{FAN}.steps", [step("first", "a", "b"), step("a", "b"), step("b", "a")], "loops that begin at one step"),
-    Bad(f"{FAN}.steps", [step("first"), step("a", "b"), step("b", "a")], "a way from a step without predecessors"),
+    Bad(
+        f"{FAN}.steps",
+        [step("first"), step("a", "b"), step("b", "a")],
+        "a path to every step from a step without predecessors",
+    ),
     Bad(f"{ASK}.transition.successors.deep", "tries >", "an expression in SEL"),
 ]
 CHILDREN = [

@@ -43,7 +43,7 @@ def _check_signal_trigger(trigger: SignalTrigger, path: str, *, texts: Texts, re
     lengths = {len(match.join_keys) for match in trigger.definitions.values()}
     if len(lengths) > 1:
         report.note(
-            where, f"{' and '.join(map(str, sorted(lengths)))} of them", "equally many join_keys for each signal"
+            where, f"{' and '.join(map(str, sorted(lengths)))} of them", "the same number of join_keys for each signal"
         )
     for name, match in trigger.definitions.items():
         _check_signal(name, match, at(where, name), report=report)

@@ -92,7 +92,7 @@ def restart_below(request: c.RestartBelow, draft: RunDraft, now_ms: int) -> Done
     run, row = draft.state.runs.get((draft.key,)), draft.state.steps.get((draft.key, request.step_id))
     child = draft.state.children.get((draft.key, request.step_id, request.number))
     if run is None or row is None or child is None:
-        raise not_found(f"Expected step {request.step_id!r} of {draft.key} to have child {request.number}: it has not")
+        raise not_found(f"Step {request.step_id!r} of {draft.key} has no child {request.number}")
     below = Restart.parse(request.restart)
     restart = msgspec.structs.replace(below, path=(Hop(request.step_id, request.number), *below.path))
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
@@ -126,7 +126,7 @@ def restart_below(request: c.RestartBelow, draft: RunDraft, now_ms: int) -> Done
 def _check_running(flow: Flow, request: c.RestartBelow, row: StepRow) -> None:
     """Refuse to restart a child of a step that neither has failed nor is a foreach that runs."""
     if is_ending(flow):
-        raise conflict(f"Expected {flow.key} to go on, but it is ending: restart it when it has ended")
+        raise conflict(f"{flow.key} is ending: restart it after it ends")
     mode = flow.plan.steps[request.step_id].step.failure_mode
     fan = fan_of(flow, request.step_id, row)
     is_in_place = fan is not None and fan.kind is ChildKind.FOREACH and fan.ending is None

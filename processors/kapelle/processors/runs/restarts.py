@@ -173,7 +173,7 @@ def step_params(text: str, plan: Plan) -> dict[str, Any]:
         if not steps:
             raise ParamError(f"Expected a step of the workflow in step_run_params, but found {step_id[:80]!r}")
         if not isinstance(given, dict):
-            raise ParamError(f"Expected step_run_params of {step_id!r} as an object, but found something else")
+            raise ParamError(f"Expected step_run_params of {step_id!r} as an object, but found another value")
         check_run_params(given)
         for step in steps:
             step.definitions_with(definitions_of(given))

@@ -145,7 +145,7 @@ def _succeeded(flow: Flow, report: c.ReportTask, step: StepPlan, row: StepRow) -
             params = with_outputs(params, outputs, means=means, now_ms=flow.now_ms)
             checked_json(report.step_id, params)
     except ParamError as error:
-        reason = f"Expected output data that fits the step's parameters: {error}"
+        reason = f"Expected outputs that match the step's parameters: {error}"
         flow.change(attempt, (*passed, StepStatus.INTERNALLY_FAILED), reason=reason, worker=report.worker)
         return
     flow.finish(step, attempt, passed, params, report.signals)

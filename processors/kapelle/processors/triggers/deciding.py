@@ -119,12 +119,12 @@ def _offered(message: Message[c.OfferSignal], state: Triggers, now_ms: int, fire
         return  # it was disarmed while the offer was on its way
     trigger = trigger_of(row.definition)
     if offer.name not in trigger.names:
-        yield SetAside(f"Expected a signal that the trigger takes, but found {offer.name!r:.80}")
+        yield SetAside(f"Expected a signal that the trigger subscribes to, but found {offer.name!r:.80}")
         return
     value = join_value(trigger, offer)
     if value is None:
         keys = ", ".join(trigger.names[offer.name].join_keys)
-        reason = f"Expected the join keys {keys} among its parameters, but one is missing"
+        reason = f"A parameter for a join key is missing: the trigger joins by {keys}"
         yield Emit(
             c.SignalPassedOver(
                 name=offer.name, signal_id=offer.signal_id, sequence=offer.sequence, reason=reason, at_ms=now_ms

@@ -13,7 +13,7 @@ from kapelle.schemas import contracts as c
 def queue_run(command: c.QueueRun) -> None:
     for step_id, given in Restart.parse(command.restart).step_run_params.items():
         if not isinstance(given, dict):
-            raise TypeError(f"the parameters of step {step_id!r:.80} are no object")
+            raise TypeError(f"the parameters of step {step_id!r:.80} are not an object")
         definitions_of(given)
     definitions_of(parsed_object(command.run_params))
     if command.params is not None:

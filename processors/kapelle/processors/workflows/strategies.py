@@ -97,4 +97,4 @@ def refusal_of_switch(before: Rule, after: Rule, counts: Counts) -> str | None:
     if before is after or after not in GUARDS:
         return None
     found = GUARDS[after](counts)
-    return None if found is None else f"Expected, to switch from {before} to {after}, {found}"
+    return None if found is None else f"Cannot switch from {before} to {after}: expected {found}"

@@ -154,7 +154,7 @@ def _wrong(found: Found, noted: Noted | None, unreadable: str) -> Damage | None:
         if found.writes == 0 and not unreadable:
             return None  # a new directory, or one of a release that made no notes
         why = f"cannot be read: {unreadable}" if unreadable else "is missing"
-        return Damage(what=f"the file {FILE_NAME}, which tells what that is, {why}")
+        return Damage(what=f"the file {FILE_NAME}, which records what was acknowledged, {why}")
     if noted.writes == 0:
         return None
     if found.identity is None:

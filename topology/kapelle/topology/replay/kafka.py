@@ -106,7 +106,7 @@ class CommittedReader:
         elif is_final(error):
             raise BrokerRefused(f"The broker refused to read {self._place}: {error.str()}")
         elif is_missing(error):
-            raise CycleAborted(f"{self._place} is not there: {error.str()}")
+            raise CycleAborted(f"{self._place} does not exist: {error.str()}")
 
 
 class PatientOffsets:

@@ -129,7 +129,7 @@ def _first_values(params: Params) -> tuple[Values, str | None]:
         return {}, "Expected loop_params as a map of values, but found none"
     for name, value in found.items():
         if not isinstance(value, SCALARS):
-            return {}, f"Expected text, a number, true or false for {name!r} in loop_params, but found something else"
+            return {}, f"Expected text, a number, true or false for {name!r} in loop_params, but found another value"
     return found, None
 
 
