@@ -131,7 +131,7 @@ PARAMS = [
     Bad(
         "workflow.params.hours",
         {"type": "LONG", "value": 2, "source": "SYSTEM"},
-        "the definition of a parameter ('source' is set by the",
+        "the definition of a parameter ('source' can only be set by the",
     ),
     Bad(
         "workflow.params.hours",
