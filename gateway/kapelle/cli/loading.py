@@ -66,7 +66,7 @@ def module_at(file: Path) -> ModuleType:
     name = file.stem if known is None else str(path)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise AppMissing(f"Expected a module in {file}, but it is none")
+        raise AppMissing(f"Expected {file} to be a Python module, but it is not")
     made = importlib.util.module_from_spec(spec)
     sys.modules[name] = made
     try:
@@ -98,7 +98,7 @@ def _called(found: object, reference: str, given: Mapping[str, str | int]) -> To
         inspect.signature(found).bind(**given)
     except (TypeError, ValueError) as error:
         how = f"with {_flags(given)}" if given else "without arguments"
-        raise NotATopology(f"Expected to call {reference} {how}, but it cannot be called so: {error}") from error
+        raise NotATopology(f"Expected to call {reference} {how}, but the call is not possible: {error}") from error
     try:
         made = found(**given)
     except (TopologyError, ProcessorError):

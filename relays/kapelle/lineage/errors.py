@@ -15,7 +15,7 @@ class TopicMissing(LineageError):
 
     def __init__(self, topic: str) -> None:
         super().__init__(
-            f"Expected the topic {topic!r} for events of OpenLineage, but it does not exist: make it first"
+            f"Expected the topic {topic!r} for events of OpenLineage, but it does not exist: create it first"
         )
         self.topic = topic
 

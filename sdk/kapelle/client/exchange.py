@@ -136,7 +136,7 @@ def refusal(response: httpx.Response) -> ApiError:
     kind = OF_STATUS.get(status, ServerFailed if status >= HTTPStatus.INTERNAL_SERVER_ERROR else BadAddress)
     if not problem.detail:
         said = response.text.strip()[:SHOWN_CHARS_MAX]
-        text = f"Expected {response.url} to answer as Kapelle does, but it says {status} {said}".rstrip()
+        text = f"Expected {response.url} to answer as Kapelle does, but it answered {status} {said}".rstrip()
         return kind(text, Problem(status=status, detail=said))
     return kind("\n  ".join([problem.detail, *problem.errors]), problem)
 
@@ -147,7 +147,7 @@ def absence(error: httpx.HTTPError, url: str, call: Call[object]) -> ApiError:
     if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
         return TimedOut(f"Expected {url} to answer in time, but it did not", problem)
     why = str(error) or type(error).__name__
-    return Unavailable(f"Expected Kapelle at {url}, but nobody answers: {why}", problem)
+    return Unavailable(f"Expected Kapelle at {url}, but there is no answer: {why}", problem)
 
 
 def may_try_again(error: httpx.HTTPError) -> bool:

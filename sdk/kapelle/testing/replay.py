@@ -65,7 +65,7 @@ class FoldedOtherwise(AssertionError):
     def __init__(self, shard: str, expected: str, found: str) -> None:
         super().__init__(
             f"Expected the tables of {shard} to have the fingerprint {expected}, but found {found}: apply, or the "
-            "layout of a row, has changed. If that is meant, record the history anew"
+            "layout of a row, has changed. If this is intended, record the history again"
         )
         self.shard = shard
 

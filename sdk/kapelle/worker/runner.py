@@ -231,7 +231,7 @@ class Runner:
         while True:
             for held in self._holding.lost(time.monotonic()):
                 self.counts.lost += 1
-                self._give_up(held.task.token, "Its lease was lost: the engine has not heard of it for too long")
+                self._give_up(held.task.token, "Its lease was lost: the engine did not hear of it in time")
             reports = self._holding.reports(time.monotonic(), REPORTS_MAX)
             if reports:
                 self._say(reports, delays)

@@ -238,7 +238,7 @@ STEPS = [
     Bad(
         f"{LOAD}.signal_dependencies[0].match_params.age",
         {"param": {"type": "LONG", "value": 1}, "operator": "<"},
-        "one parameter at most that is compared otherwise than by '=' and 'in'",
+        "at most one parameter with an operator other than '=' and 'in'",
         at="workflow.steps[0].step.signal_dependencies[0].match_params",
     ),
     Bad(f"{LOAD}.signal_dependencies[0].name", "", "a name of at least 1 character"),

@@ -44,7 +44,7 @@ def test_a_failure_must_be_dealt_with_before_a_workflow_becomes_strict() -> None
 
     refused = only(c.CommandRefused, world.switch("STRICT_SEQUENTIAL"))
     assert refused.message == (
-        "Cannot switch from SEQUENTIAL to STRICT_SEQUENTIAL: expected no failed instance that holds it up, but found 1"
+        "Cannot switch from SEQUENTIAL to STRICT_SEQUENTIAL: expected no failed instance that blocks it, but found 1"
     )
 
     world.unblock()

@@ -13,7 +13,7 @@ from kapelle.topology.errors import TopologyError
 
 COUNT_HEADER: Final = "kapelle-redriven"
 SINKS: Final = "sinks."  # what relays to sinks are called, each followed by the name of the sink
-SINK_HINT: Final = "publishing its record again would tell it to all who read its topic"
+SINK_HINT: Final = "publishing its record again would show it to all readers of its topic"
 LEFT_OUT: Final = "left at its coordinates"
 
 

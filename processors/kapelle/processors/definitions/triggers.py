@@ -130,7 +130,7 @@ def check_step_signals(step: Step, path: str, *, report: Report) -> None:
         here = at(at(at(path, "signal_dependencies"), index), "match_params")
         ranges = [name for name, match in dependency.match_params.items() if match.operator not in EQUALS]
         if len(ranges) > 1:
-            report.add(here, ranges, "one parameter at most that is compared otherwise than by '=' and 'in'")
+            report.add(here, ranges, "at most one parameter with an operator other than '=' and 'in'")
         for name, match in dependency.match_params.items():
             types = COMPARED_WITH.get(match.operator, OF_SIGNALS)
             _check_types({name: match.param}, here, report, types=types)

@@ -95,7 +95,7 @@ class _Builder:
 
     def _aliased(self, event: yaml.AliasEvent, path: str) -> Any:
         if event.anchor not in self.anchors:
-            raise _refused(path, f"*{event.anchor}", "an alias of something that stands before it")
+            raise _refused(path, f"*{event.anchor}", "an alias of an earlier anchor")
         value, nodes = self.anchors[event.anchor]
         self._count(nodes, path)
         return value

@@ -240,7 +240,7 @@ def _children_planned(event: c.ChildrenPlanned) -> Entry | None:
 
 def _children_launched(event: c.ChildrenLaunched) -> Entry | None:
     if event.child:
-        return _of_children(event, f"The step asked for an instance of {event.child!r}", children=1)
+        return _of_children(event, f"The step requested an instance of {event.child!r}", children=1)
     numbers = event.numbers
     if not numbers:
         return None

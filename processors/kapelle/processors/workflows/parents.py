@@ -10,7 +10,7 @@ from kapelle.processors.workflows.tables import Request
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Parent
 
-NOT_LET_IN = "Its run strategy did not let it in"
+NOT_LET_IN = "Its run strategy did not admit it"
 
 
 def tell_of_arrival(draft: WorkflowDraft, parent: Parent, created: c.InstanceCreated) -> None:

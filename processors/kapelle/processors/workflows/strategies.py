@@ -82,7 +82,7 @@ def _at_most_one_alive(counts: Counts) -> str | None:
 
 
 def _no_failed(counts: Counts) -> str | None:
-    return f"no failed instance that holds it up, but found {counts.failed}" if counts.failed else None
+    return f"no failed instance that blocks it, but found {counts.failed}" if counts.failed else None
 
 
 GUARDS: Final[Mapping[Rule, Guard]] = {

@@ -48,7 +48,7 @@ def terminate_instance(command: c.TerminateInstance, draft: WorkflowDraft, now_m
     is_told = terminate(draft, (command.instance_id, instance.run_id), wanted, now_ms=now_ms)
     launch_queued(draft, now_ms)
     if not is_told:
-        return unchanged("The run was told to end before", instance_id=command.instance_id)
+        return unchanged("An earlier request is already ending the run", instance_id=command.instance_id)
     return Done(instance_id=command.instance_id, count=1)
 
 

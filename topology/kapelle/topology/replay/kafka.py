@@ -66,7 +66,7 @@ class CommittedReader:
                 until = time.monotonic() + STUCK_S
             elif time.monotonic() > until:
                 raise CycleAborted(
-                    f"{self._place} could not be read on from offset {before} to {end} within {STUCK_S:g} s"
+                    f"{self._place} could not be read from offset {before} to {end} within {STUCK_S:g} s"
                 )
             if records:
                 yield records
