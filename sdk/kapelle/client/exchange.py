@@ -67,9 +67,10 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class LastWrite:
-    """How far the server's view was when it showed our last write: what is read soon after must show it too.
+    """The position of the server's view after the last write of this client: later reads must show that write.
 
-    Another node may answer the read, and be behind. After a while all of them are that far, and nothing need be said.
+    Another node may answer the read, and its view may be behind. After a while all nodes have reached the position, and
+    it is not sent any more.
     """
 
     def __init__(self) -> None:

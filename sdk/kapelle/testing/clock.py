@@ -3,7 +3,7 @@
 clock = VirtualClock()
 with EmbeddedRuntime(topology, MemoryStore(), clock=clock) as runtime:
     runtime.publish("reminders", "ada", Reminder("call", after_ms=60_000))
-    skip_to_next_timer(runtime, clock)                                       # a minute in no time
+    skip_to_next_timer(runtime, clock)                                       # a minute, without waiting
 """
 
 from kapelle.topology.embedded import EmbeddedRuntime
