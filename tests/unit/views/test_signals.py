@@ -243,7 +243,7 @@ def test_signals_that_are_passed_over_or_skipped_tell_why() -> None:
     }
     assert found["latest"]["reason"] == "Expected the latest signal, but signal 2 is newer"
     assert found["choosy"]["reason"] == "The condition 'x__day > 5' is not true"
-    assert "join keys other" in found["keyless"]["reason"]
+    assert "joins by other" in found["keyless"]["reason"]
 
 
 def test_a_signal_that_does_not_match_tells_which_condition_failed() -> None:

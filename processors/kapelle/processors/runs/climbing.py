@@ -1,4 +1,4 @@
-"""How a restart finds its way in a tree of instances: up to where something still runs, and down again.
+"""Restarts in a tree of instances: up to the first ancestor that still runs, and down again.
 
 | the instance | what a restart of one of its children does |
 |---|---|

@@ -1,4 +1,4 @@
-"""What is read in commands to `runs` that only processors send, before they are decided on."""
+"""Reads and checks the JSON in internal commands to `runs`, before a decision."""
 
 from collections.abc import Mapping
 

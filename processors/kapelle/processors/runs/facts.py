@@ -1,4 +1,4 @@
-"""What expressions may ask about a run: the instance, what started it, the steps that are complete, the step itself."""
+"""Values that expressions can read about a run: the instance, its initiator, complete steps, and the step itself."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

@@ -1,15 +1,15 @@
-"""A decision about a run: steps are created, begun, completed and failed until nothing more can happen.
+"""A decision about a run: steps are created, started, completed and failed until nothing more can happen.
 
     created ─▶ begun ─▶ done: its conditions are evaluated, the steps after it are told, and created if they are ready
-                   └──▶ failed: tried again later, or for good
+                   └──▶ failed: retried later, or permanently
 
 1. A step is created when all its predecessors are complete; it runs if one of the conditions towards it was true.
 2. An iteration of a loop is over when all its steps are. If an edge back was true it is repeated; else the edges that
    lead out count.
-3. A run is done when none of its steps is active. Nothing has to be looked for: what could be created has been.
-4. A decision ends after `CHANGES_MAX` changes, and work on expressions counts as changes: the steps left over are
-   created, and timers go on with them, in turns with other workflows. A run that has made `AT_ONCE_MAX` attempts pauses
-   between such decisions, so that a loop that never waits does not overload the readers of its events.
+3. A run is done when none of its steps is active. No search is needed: every step that is ready has been created.
+4. A decision ends after `CHANGES_MAX` changes, and work on expressions counts as changes. The remaining steps are
+   created, and timers continue with them, in turns with other workflows. A run that has made `AT_ONCE_MAX` attempts
+   pauses between such decisions, so that a loop that never waits does not overload the readers of its events.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Behaviour(msgspec.Struct, frozen=True):
 
 
 class Flow(RunContext):
-    """A decision about a run that makes it go on."""
+    """A decision that advances a run."""
 
     def __init__(self, draft: Draft[Runs], cause: str, now_ms: int, behaviours: Mapping[str, Behaviour]) -> None:
         super().__init__(draft, cause, now_ms)

@@ -1,4 +1,4 @@
-"""Loops of a run: an iteration is over when all its steps are, and then it is repeated or left."""
+"""Loops of a run: when all steps of an iteration have ended, the loop is repeated or left."""
 
 from collections.abc import Mapping
 from typing import Final

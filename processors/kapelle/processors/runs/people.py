@@ -1,6 +1,6 @@
-"""What is decided on what people ask for: actions on a step, restarts of an instance or a step. Each request acts once.
+"""Decisions on requests of users: actions on a step, restarts of an instance or a step. Each request acts once.
 
-| the request was | and is asked for again |
+| the request was | and arrives again |
 |---|---|
 | refused, or never made | it is decided on, as if for the first time |
 | carried out on a step | it is settled: nothing else comes of it |

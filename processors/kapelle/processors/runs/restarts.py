@@ -1,4 +1,4 @@
-"""Running an instance again: which steps run, and what they know of those that do not.
+"""Restarts of an instance: which steps run again, and what is kept of the other steps.
 
 | policy | steps that run |
 |---|---|
@@ -7,7 +7,7 @@
 | RESTART_FROM_SPECIFIC | the named step, and all that come after it |
 
 A step that does not run keeps its state, its parameters, and the conditions that it decided: those count for a join
-that runs again. A loop goes on in the iteration that it was in, unless it runs again from its first step.
+that runs again. A loop continues in its current iteration, unless it runs again from its first step.
 """
 
 from __future__ import annotations

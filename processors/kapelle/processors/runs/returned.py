@@ -1,4 +1,4 @@
-"""What expressions read of the children of a step: parameters that the children gave back when they ended.
+"""Values that expressions read from the children of a step: the parameters that children returned at their end.
 
 | expression | value |
 |---|---|

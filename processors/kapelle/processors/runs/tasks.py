@@ -1,4 +1,4 @@
-"""What is decided on the report of a worker.
+"""Decisions on the reports of workers.
 
 | report | the attempt is STARTING | RUNNING, by this worker | RUNNING, by another | over, or another attempt |
 |---|---|---|---|---|

@@ -1,4 +1,4 @@
-"""The timeline of an instance: one entry for each event of the instance, in words for people.
+"""The timeline of an instance: one entry for each event of the instance, as text for users.
 
     entries = timeline([*workflow_events, *run_events])
     entry = entry_of(event)          # None if the event belongs to no timeline

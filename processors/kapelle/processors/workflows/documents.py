@@ -1,4 +1,4 @@
-"""What is read in commands to `workflows` that only processors send, before they are decided on."""
+"""Reads and checks the JSON in internal commands to `workflows`, before a decision."""
 
 from kapelle.processors.params import definitions_of
 from kapelle.processors.params.stored import values_of

@@ -1,7 +1,7 @@
-"""The queue of a workflow: how runs leave it, by being launched or by being ended, and what follows when one ends.
+"""The queue of a workflow: how runs leave it, launched or ended, and what follows when a run ends.
 
-1. The first of the queue are launched, as many as the run strategy allows.
-2. A run that waits is ended at once. A run that runs is told to end, and has ended when `runs` says so.
+1. Runs are launched from the head of the queue, as many as the run strategy allows.
+2. A queued run is ended at once. A running one is told to end, and has ended when `runs` reports it.
 3. The end of a run launches the next ones.
 """
 

@@ -1,4 +1,4 @@
-"""Starting instances: a request at most once, all of a batch or none, each with its parameters evaluated."""
+"""Starts of instances: each request at most once, a batch as a whole or not at all, with evaluated parameters."""
 
 from typing import Final
 
@@ -78,7 +78,7 @@ class Batch:
         self.budget = new_budget()
 
     def arrivals(self) -> list[Arrival]:
-        """What comes of each start, in their order. If one is wrong, all are refused, with what is wrong with each."""
+        """The outcome of each start, in order. If one of them is wrong, all are refused, with the reason of each."""
         found: list[Arrival] = []
         wrong: list[tuple[int, Refused]] = []
         for number, start in enumerate(self.command.starts):

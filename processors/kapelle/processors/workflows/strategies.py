@@ -1,4 +1,4 @@
-"""The six run strategies: who of those that arrive gets into the queue, whom that ends, and how many may run.
+"""The six run strategies: which runs are queued, which runs they end, and how many may run.
 
 | rule | on arrival | when something may run |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""Stopping, killing and unblocking instances, one or all of a workflow, in batches that a decision can bear."""
+"""Stopping, killing and unblocking instances, one or all of a workflow, in batches that fit into one decision."""
 
 from heapq import merge
 from itertools import islice

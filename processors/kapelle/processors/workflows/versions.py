@@ -1,4 +1,4 @@
-"""Versions: pushing and activating them, deactivating and deleting their workflow."""
+"""Versions: pushing, activating and deactivating them, and deleting the workflow."""
 
 import msgspec
 

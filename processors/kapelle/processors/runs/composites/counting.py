@@ -1,4 +1,4 @@
-"""What the counts of a composite step say: how many children may be launched, and whether the step is over.
+"""Rules on the counts of a composite step: how many children may be launched, and whether the step is over.
 
 `decide` asks these questions and `apply` keeps the counts. Both do so by the functions here, so they cannot differ.
 """

@@ -1,4 +1,4 @@
-"""Who the children of a step are: their keys, the requests that start them, and what they know of their ancestors.
+"""The identity of children: their keys, the requests that start them, and the list of their ancestors.
 
 All of it follows from the parent, so a repeated decision makes the same child.
 """

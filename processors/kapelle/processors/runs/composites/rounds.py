@@ -1,4 +1,4 @@
-"""`while`: rounds one after the other, as long as the condition holds for the values that one hands to the next.
+"""`while`: rounds one after another while the condition holds. Each round gives its values to the next.
 
 The condition sees the loop values, then the other parameters of the step, then those of the workflow. After a round
 that has succeeded, a loop value is what a step of the round has in a parameter of the same name: of several steps, the

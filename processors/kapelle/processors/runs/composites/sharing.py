@@ -1,4 +1,4 @@
-"""What a child gets from its parent, and what it gives back when it has ended.
+"""The values that a child gets from its parent, and those that it returns at its end.
 
 Parameters go down in *layers*: those of the workflow around a loop, then those of the loop step, then the loop values.
 A layer is known by its digest. All children of a step share its layers, so the text of a layer is in the history of a
