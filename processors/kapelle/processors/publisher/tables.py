@@ -1,4 +1,4 @@
-"""The tables of the publishers: the number of each key's last record, and the fields of earlier events that they repeat."""
+"""The tables of the publishers: the number of each key's last record, and earlier fields that records repeat."""
 
 import msgspec
 

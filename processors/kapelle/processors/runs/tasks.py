@@ -79,7 +79,7 @@ def lease_lost(flow: Flow, step: StepPlan, row: StepRow) -> None:
     The silent worker may still work on it. It is told to stop, and its later reports do not have the token of the new
     attempt.
     """
-    reason = f"The engine heard nothing from {row.worker!r} during its lease"
+    reason = f"Nothing was heard of {row.worker!r} for as long as its lease"
     take_back(flow, step.step.id, row, Ending(Action.STOP, StepStatus.PLATFORM_FAILED, reason))
     flow.fail(step, row, Kind.PLATFORM, reason, at_once=True)
 
