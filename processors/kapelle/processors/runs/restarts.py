@@ -157,6 +157,7 @@ def _is_first(step_id: str, runs: frozenset[str], plan: Plan, arrived: Mapping[s
 
 
 def _pending(header: str, runs: frozenset[str], open_loops: list[str], plan: Plan) -> int:
+    # As in `loops.end_iteration`, an inner loop counts as one pending part of the loop around it.
     steps = sum(1 for one in plan.graph.loops[header].body & runs if next(loops_of(plan.graph, one), None) == header)
     inner = sum(1 for one in open_loops if plan.graph.loops[one].parent == header)
     return steps + inner
@@ -176,12 +177,14 @@ def step_params(text: str, plan: Plan) -> dict[str, Any]:
             raise ParamError(f"Expected step_run_params of {step_id!r} as an object, but found another value")
         check_run_params(given)
         for step in steps:
+            # Merged only to find errors now: the step merges them again when it begins.
             step.definitions_with(definitions_of(given))
     return by_step
 
 
 def check_size(*texts: str) -> None:
     """Refuse what the records of a restart cannot hold."""
+    # A character has at most four bytes in UTF-8: texts are encoded only if they may be too long.
     found = sum(len(text.encode()) for text in texts) if 4 * sum(map(len, texts)) > RESTART_BYTES_MAX else 0
     if found > RESTART_BYTES_MAX:
         raise ParamError(f"Expected at most {RESTART_BYTES_MAX:,} bytes of parameters, but found {found:,}")

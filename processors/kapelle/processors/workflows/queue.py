@@ -42,6 +42,7 @@ def launch_queued(draft: WorkflowDraft, now_ms: int) -> None:
     if not count:  # most starts into a long queue end here: not even the head of the queue is looked for
         return
     first = islice(draft.state.queue.prefix((draft.key,)), min(count, LAUNCHES_MAX))
+    # A list, because a launch removes rows from the queue.
     for (_, instance_id, run_id), queued in list(first):
         _launch(draft, (instance_id, run_id), queued, now_ms=now_ms)
     if count > LAUNCHES_MAX:
@@ -106,6 +107,7 @@ class Termination(msgspec.Struct, frozen=True):
 def end_queued(draft: WorkflowDraft, run: Run, *, status: InstanceStatus, reason: str, now_ms: int) -> None:
     """End a run that waits. `runs` knows of it only if the instance has run before."""
     instance_id, run_id = run
+    # Read before the event, which removes the row.
     queued = draft.state.queue.get((draft.key, instance_id, run_id))
     draft.emit(
         c.InstanceEnded(

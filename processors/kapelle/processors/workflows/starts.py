@@ -75,6 +75,7 @@ class Batch:
         self.now_ms = now_ms
         self.next_id = counts_of(draft.state, draft.key).latest_instance_id + 1
         self.made: dict[str, Request] = {}
+        # One budget for the whole batch, however many starts it has.
         self.budget = new_budget()
 
     def arrivals(self) -> list[Arrival]:
@@ -95,6 +96,7 @@ class Batch:
         raise Refused(wrong[0][1].refusal, errors[0], errors)
 
     def _duplicate(self, start: Start) -> c.StartDuplicated | None:
+        # The same id may occur twice in one batch: that is one start too.
         known = self.draft.state.requests.get((self.draft.key, start.request_id)) or self.made.get(start.request_id)
         if known is None:
             return None

@@ -85,6 +85,7 @@ def _no_failed(counts: Counts) -> str | None:
     return f"no failed instance that blocks it, but found {counts.failed}" if counts.failed else None
 
 
+# A rule must hold from the switch on, and it cannot undo what the earlier rule has admitted.
 GUARDS: Final[Mapping[Rule, Guard]] = {
     Rule.FIRST_ONLY: _at_most_one_alive,
     Rule.LAST_ONLY: _at_most_one_alive,

@@ -58,6 +58,7 @@ def terminate(draft: WorkflowDraft, run: Run, wanted: Termination, *, now_ms: in
     if running is None:
         request_termination(draft, run, wanted, now_ms=now_ms)
         end_queued(draft, run, status=STATUS_AFTER[wanted.action], reason=wanted.reason, now_ms=now_ms)
+    # A kill replaces a stop, but not the other way round; the same action twice has no effect.
     elif running.action in (Action.KILL, wanted.action):
         return False
     else:
@@ -79,9 +80,11 @@ def terminate_instances(command: c.TerminateInstances, draft: WorkflowDraft, now
             request_id=command.request_id, workflow_id=draft.key, count=count, is_last=is_last, at_ms=now_ms
         )
     )
+    # Not before the last batch, which ends the runs that would be launched.
     if is_last:
         launch_queued(draft, now_ms)
         return Done(count=command.count + count)
+    # `upto` stays that of the first batch: instances that are created meanwhile are not meant.
     rest = replace(command, after_instance_id=batch[-1][0], upto_instance_id=upto, count=command.count + count)
     draft.send(WORKFLOW_INTERNAL, draft.key, rest)
     return LATER

@@ -57,6 +57,7 @@ def parent_of(context: RunContext, attempt: Attempt, kind: ChildKind, **more: An
         kind=kind,
         root=above.root if above else context.key,
         root_run_id=above.root_run_id if above else context.run.run_id,
+        # Iterations and rounds belong to the nearest ancestor whose workflow was pushed.
         home=above.home if above and above.kind in INLINE else context.key,
         depth=above.depth + 1 if above else 1,
         **more,

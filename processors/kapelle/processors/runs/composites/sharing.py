@@ -38,6 +38,7 @@ def given_back(parent: Parent, key: str, state: Runs, status: InstanceStatus) ->
     found: dict[str, Any] = {}
     if parent.asks:
         found["steps"] = _of_steps(key, parent.asks, state)
+    # No other round follows one that has not succeeded.
     if parent.carries and status is InstanceStatus.SUCCEEDED:
         found["carried"] = _carried(key, parent.carries, state)
     text = msgspec.json.encode(found).decode() if found else NOTHING_GIVEN
