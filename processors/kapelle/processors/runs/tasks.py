@@ -79,7 +79,7 @@ def lease_lost(flow: Flow, step: StepPlan, row: StepRow) -> None:
     The silent worker may still work on it. It is told to stop, and its later reports do not have the token of the new
     attempt.
     """
-    reason = f"Nothing was heard of {row.worker!r} for as long as its lease"
+    reason = f"The engine did not hear from {row.worker!r} during its lease"
     take_back(flow, step.step.id, row, Ending(Action.STOP, StepStatus.PLATFORM_FAILED, reason))
     flow.fail(step, row, Kind.PLATFORM, reason, at_once=True)
 
