@@ -4,22 +4,21 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.tidy.files import REPOSITORY, UNITS, name_of
+from tests.tidy.files import REPOSITORY, UNITS, is_generated, name_of, parsed
 
 PUBLIC = ("client", "worker", "testing")  # packages of `sdk` whose docstrings users read
-GENERATED = "contracts.py"  # its texts are those of the contracts, which are read by themselves
 
 
 def modules(*units: str) -> list[Path]:
-    """The modules of units, without generated ones."""
+    """The modules of units, without generated ones: the texts of contracts are read by themselves."""
     found = sorted(path for unit in units for path in (REPOSITORY / unit / "kapelle").rglob("*.py"))
-    return [path for path in found if path.name != GENERATED]
+    return [path for path in found if not is_generated(path)]
 
 
 def messages() -> Iterator[tuple[str, str]]:
     """Every text of several words in the units that is not a docstring: messages, reasons, log lines and help texts."""
     for path in modules(*UNITS):
-        tree = ast.parse(path.read_text())
+        tree = parsed(path)
         skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if isinstance(node, ast.JoinedStr):
@@ -44,7 +43,7 @@ def docstrings() -> Iterator[tuple[str, str]]:
     for path in modules("sdk"):
         if path.relative_to(REPOSITORY / "sdk" / "kapelle").parts[0] not in PUBLIC:
             continue
-        for node in public(ast.parse(path.read_text())):
+        for node in public(parsed(path)):
             text = ast.get_docstring(node)
             if text is not None:
                 yield f"{name_of(path)}: {getattr(node, 'name', 'the module')}", text
