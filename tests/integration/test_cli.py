@@ -317,7 +317,7 @@ def test_dead_letters_of_a_prefix_that_is_not_there_are_not_found(broker: Broker
     refused = kapelle("dlq", "list", "--bootstrap-servers", broker.bootstrap_servers, "--prefix", prefix)
 
     assert refused.exit_code == 3
-    assert f"Expected the topic {prefix}.dead-letters, but it is not there" in refused.stderr
+    assert f"Expected the topic {prefix}.dead-letters, but it does not exist" in refused.stderr
 
 
 def test_a_process_whose_broker_has_fallen_silent_stops_all_the_same(

@@ -404,7 +404,7 @@ def worker() -> Watch:
 
     seen.look(worker_text(runner))
     runner.start()
-    until(lambda: moved("waits_total", "tasks_taken_total", "results_total", "words_refused_total"), "work", ENOUGH_S)
+    until(lambda: moved("waits_total", "tasks_taken_total", "results_total", "reports_refused_total"), "work", ENOUGH_S)
     transport.tasks.append(task(3, lease_ms=300))
     until(lambda: moved("tasks_in_hand", "leases_lost_total"), "the lease to be lost", ENOUGH_S)
     assert gone_on.wait(ENOUGH_S)

@@ -133,4 +133,4 @@ def test_a_topic_that_is_not_there_is_refused_with_what_to_do(broker: Broker, pl
     done = CliRunner().invoke(cli, [*words, "--prefix", prefix_of(place), "--partitions", "2"], prog_name="kapelle")
 
     assert done.exit_code == 3
-    assert "make it first" in done.stderr
+    assert "create it first" in done.stderr

@@ -1,4 +1,4 @@
-"""Makes the recorded histories anew (`python -m tests.replay.record`), when a decision is meant to be another.
+"""Records the histories again (`python -m tests.replay.record`), when a decision is meant to change.
 
 Each is a story that touches much of the engine, told to it on a virtual clock.
 """

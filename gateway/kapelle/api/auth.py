@@ -47,7 +47,7 @@ class Tokens:
             if len(token) < TOKEN_CHARS_MIN or not token.isascii() or not token.isprintable() or " " in token:
                 raise BadTokens(
                     f"Expected a token of at least {TOKEN_CHARS_MIN} visible ASCII characters, "
-                    f"but token {number} is something else"
+                    f"but token {number} is shorter or has other characters"
                 )
         self._roles = [(role, token.encode()) for role, token in roles]
 
@@ -83,7 +83,7 @@ class Tokens:
 
 def _pair(words: Sequence[str], where: str) -> tuple[Role, str]:
     if len(words) != 2 or words[0].upper() not in Role.__members__:
-        raise BadTokens(f"Expected viewer, operator or admin and a token in {where}, but found something else")
+        raise BadTokens(f"Expected viewer, operator or admin and a token in {where}, but found other words")
     return Role[words[0].upper()], words[1]
 
 

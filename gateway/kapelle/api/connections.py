@@ -114,7 +114,7 @@ class LimitedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
         if len(self.connections) > self.limits.connections and not self._displaces():
-            _log.warning("too many connections, and none is idle: refused one")
+            _log.warning("refused a connection: limit reached, and no connection is idle")
             transport.write(FULL)
             transport.close()
             return

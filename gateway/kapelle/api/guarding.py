@@ -49,7 +49,7 @@ class Guard:
             raise Unauthorised("Expected the header `Authorization: Bearer <token>`, but found none")
         found = self._tokens.role_of(token.strip())
         if found is None:
-            raise Unauthorised("Expected a known token, but found another one")
+            raise Unauthorised("The token is unknown")
         return found
 
 

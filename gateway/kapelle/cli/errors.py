@@ -187,7 +187,7 @@ class NoDeadLetters(CommandError):
     code = ExitCode.NOT_FOUND
 
     def __init__(self, topic: str) -> None:
-        super().__init__(f"Expected the topic {topic}, but it is not there: is --prefix right?")
+        super().__init__(f"Expected the topic {topic}, but it does not exist: is --prefix right?")
         self.topic = topic
 
 

@@ -92,9 +92,9 @@ def paragraph(error: Exception) -> str:
         return str(error)
     said = kafka_error(error)
     if said is not None:
-        return f"Kafka's client says: {said.str()}"
+        return f"Kafka client error: {said.str()}"
     if isinstance(error, OSError):
-        return f"The system refused: {error}"
+        return f"Operating system error: {error}"
     if isinstance(error, sqlite3.Error):
         return (
             f"The file of the view could not be used: {error}. Check the free space and the health of its disk. The "

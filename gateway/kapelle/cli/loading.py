@@ -66,7 +66,7 @@ def module_at(file: Path) -> ModuleType:
     name = file.stem if known is None else str(path)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise AppMissing(f"Expected a module in {file}, but it is none")
+        raise AppMissing(f"Expected {file} to be a Python module, but it is not")
     made = importlib.util.module_from_spec(spec)
     sys.modules[name] = made
     try:
@@ -84,7 +84,9 @@ def attribute_of(module: ModuleType, name: str, attribute: str) -> object:
     try:
         return reduce(getattr, attribute.split("."), module)
     except AttributeError as error:
-        raise AppMissing(f"Expected {attribute!r} in module {name} ({module.__file__}), but it is not there") from error
+        raise AppMissing(
+            f"Expected {attribute!r} in module {name} ({module.__file__}), but it does not exist"
+        ) from error
 
 
 def _called(found: object, reference: str, given: Mapping[str, str | int]) -> Topology:
@@ -96,7 +98,7 @@ def _called(found: object, reference: str, given: Mapping[str, str | int]) -> To
         inspect.signature(found).bind(**given)
     except (TypeError, ValueError) as error:
         how = f"with {_flags(given)}" if given else "without arguments"
-        raise NotATopology(f"Expected to call {reference} {how}, but it cannot be called so: {error}") from error
+        raise NotATopology(f"Expected to call {reference} {how}, but the call is not possible: {error}") from error
     try:
         made = found(**given)
     except (TopologyError, ProcessorError):

@@ -51,7 +51,7 @@ def _named(reference: str) -> tuple[str, str | None]:
         raise BadReference(f"Expected MODULE, MODULE:WORKER or a file such as steps.py, but found {reference!r}")
     module, attribute = matched.groups()
     if module.endswith(".py") and not Path(module).is_file():
-        raise AppMissing(f"Expected a file {module}, but it is not there")
+        raise AppMissing(f"Expected a file {module}, but it does not exist")
     return module, attribute
 
 

@@ -23,7 +23,7 @@ CONNECTION_S: Final = 1.0  # a client that says nothing may not keep others wait
 WORKER: Final = {
     "taken": total("worker_tasks_taken", "Tasks that the worker has taken."),
     "done": total("worker_results", "Task results that the engine has received."),
-    "refused": total("worker_words_refused", "Reports of the worker that the engine refused."),
+    "refused": total("worker_reports_refused", "Reports of the worker that the engine refused."),
     "lost": total(
         "worker_leases_lost", "Tasks dropped because the engine could not be reached before their lease ended."
     ),

@@ -29,7 +29,7 @@ def reaching(settings: KafkaSettings) -> Iterator[None]:
     except (CycleAborted, ProducerLost, KafkaException) as error:
         found = error.args[0]
         if isinstance(found, KafkaError) and is_bad_setting(found):
-            raise BadClientSetting(f"Expected settings that librdkafka takes, but it says: {found.str()}") from error
+            raise BadClientSetting(f"librdkafka rejected the settings: {found.str()}") from error
         if not broker_is_away(error):
             raise
         said = why(settings)

@@ -56,5 +56,5 @@ def served() -> Iterator[None]:
     except TransportUnavailable as error:
         said = kafka_error(error)
         if said is not None and is_bad_setting(said):
-            raise e.BadClientSetting(f"Expected settings that librdkafka takes, but it says: {said.str()}") from error
+            raise e.BadClientSetting(f"librdkafka rejected the settings: {said.str()}") from error
         raise e.NotInTime(str(error)) from error

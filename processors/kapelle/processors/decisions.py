@@ -74,7 +74,7 @@ def unchanged(reason: str, *, version: int = 0, instance_id: int | None = None, 
 
 def repeated(*, version: int = 0, instance_id: int | None = None, run_id: int = 0) -> Done:
     """The outcome of a request that was carried out before."""
-    reason = "The request was carried out before"
+    reason = "The request was already carried out"
     return unchanged(reason, version=version, instance_id=instance_id, run_id=run_id)
 
 

@@ -86,12 +86,12 @@ _SHOWN: Final = (
 
 SWEEPS: Final = (
     Sweep(
-        table="vain_signals",
-        index="vain_signals_by_age",
+        table="unaccepted_signals",
+        index="unaccepted_signals_by_age",
         order=("at_ms", "name", "position"),
         start=(-1, "", -1),
         may_go=_NO_INSTANCE,
-        taken=("DELETE FROM vain_signals WHERE name = :name AND position = :position",),
+        taken=("DELETE FROM unaccepted_signals WHERE name = :name AND position = :position",),
     ),
     Sweep(
         table="signals",
@@ -102,7 +102,7 @@ SWEEPS: Final = (
             AND NOT EXISTS (SELECT 1 FROM step_signals t WHERE t.name = r.name AND t.sequence = r.sequence)
             AND NOT EXISTS (SELECT 1 FROM trigger_signals t WHERE t.name = r.name AND t.sequence = r.sequence
                 AND (t.verdict = 'KEPT' OR {_STARTED}))
-            AND NOT EXISTS (SELECT 1 FROM vain_signals v WHERE v.name = r.name AND v.first_sequence = r.sequence)
+            AND NOT EXISTS (SELECT 1 FROM unaccepted_signals v WHERE v.name = r.name AND v.first_sequence = r.sequence)
             AND NOT (r.sequence = (SELECT n.sequence FROM signal_names n WHERE n.name = r.name)
                 AND EXISTS (SELECT 1 FROM subscriptions s WHERE s.name = r.name AND s.ended = 0))""",
         taken=(
@@ -170,7 +170,7 @@ SWEEPS: Final = (
         start=("",),
         may_go="""MAX(COALESCE(r.at_ms, 0), COALESCE(r.subscribed_at_ms, 0), COALESCE(r.too_late_at_ms, 0)) < :before_ms
             AND NOT EXISTS (SELECT 1 FROM signals s WHERE s.name = r.name)
-            AND NOT EXISTS (SELECT 1 FROM vain_signals v WHERE v.name = r.name)
+            AND NOT EXISTS (SELECT 1 FROM unaccepted_signals v WHERE v.name = r.name)
             AND NOT EXISTS (SELECT 1 FROM subscriptions s WHERE s.name = r.name)""",
         taken=("DELETE FROM signal_names WHERE name = :name",),
     ),

@@ -12,10 +12,10 @@ class ViewError(Exception):
 
 
 class BadCursor(ViewError):
-    """A cursor that no page gave out."""
+    """A cursor that is not from a page of this list."""
 
     def __init__(self, found: str) -> None:
-        super().__init__(f"Expected a cursor that a page of this list gave out, but found {found[:80]!r}")
+        super().__init__(f"Expected a cursor of a page of this list, but found {found[:80]!r}")
 
 
 class ViewFailed(ViewError):
@@ -34,6 +34,6 @@ class ViewDamaged(ViewFailed):
 
     def _text(self, cause: BaseException) -> str:
         return (
-            f"Expected the file of the view to be readable, but it is damaged ({cause}): it is being made again from "
-            "the log. Ask again later"
+            f"Expected the file of the view to be readable, but it is damaged ({cause}): it is being rebuilt from the "
+            "log. Retry later"
         )

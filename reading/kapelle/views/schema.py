@@ -7,7 +7,7 @@ from kapelle.views.schema_children import CHILD_TABLES
 from kapelle.views.schema_instances import INSTANCE_TABLES
 from kapelle.views.schema_signals import SIGNAL_TABLES
 
-SCHEMA_VERSION: Final = 6
+SCHEMA_VERSION: Final = 7
 
 _ATTEMPT: Final = ("workflow_id", "instance_id", "run_id", "step_id", "iteration", "attempt")
 # The primary keys of the tables that changes are put into.
@@ -31,7 +31,7 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "declared_tags": ("workflow_id", "version", "tag"),
     "signal_names": ("name",),
     "signals": ("name", "sequence"),
-    "vain_signals": ("name", "position"),
+    "unaccepted_signals": ("name", "position"),
     "subscriptions": ("name", "subscription", "position"),
     "offers": ("name", "sequence", "subscription"),
     "step_signals": ("workflow_id", "instance_id", "step_id", "number", "name", "sequence"),
@@ -142,5 +142,5 @@ TABLES: Final = (
 # Only a view from which things leave looks for them by their age.
 BY_AGE: Final = tuple(
     f"CREATE INDEX IF NOT EXISTS {table}_by_age ON {table} (at_ms)"
-    for table in ("signals", "vain_signals", "requests", "refused_reports")
+    for table in ("signals", "unaccepted_signals", "requests", "refused_reports")
 )

@@ -1,8 +1,8 @@
-"""The tables of the view that tell of signals: what was announced, who wanted to hear of it, and what came of it."""
+"""Tables of the view for signals: announcements, subscriptions, and the verdict of each subscription on each signal."""
 
 from typing import Final
 
-_VAIN: Final = (("DUPLICATED", "duplicates"), ("TOO_LATE", "too_late"))
+_COUNTERS: Final = (("DUPLICATED", "duplicates"), ("TOO_LATE", "too_late"))
 
 SIGNAL_TABLES: Final = (
     # Signals are numbered without gaps. Those above the floor are all there; of the others, some have left.
@@ -19,30 +19,31 @@ SIGNAL_TABLES: Final = (
     ) WITHOUT ROWID""",
     "CREATE INDEX signals_by_id ON signals (name, signal_id)",
     "CREATE INDEX signals_by_source ON signals (workflow_id, instance_id) WHERE workflow_id IS NOT NULL",
-    # Announcements that came to nothing: repetitions, and those that came too late.
-    """CREATE TABLE vain_signals (
+    # Announcements that were not accepted: duplicates, and those that arrived too late.
+    """CREATE TABLE unaccepted_signals (
         name TEXT, position INTEGER, signal_id TEXT, status TEXT, first_sequence INTEGER,
         happened_at_ms INTEGER, floor_at_ms INTEGER, source TEXT, at_ms INTEGER,
         workflow_id TEXT, instance_id INTEGER, step_id TEXT,
         PRIMARY KEY (name, position)
     ) WITHOUT ROWID""",
-    "CREATE INDEX vain_signals_by_id ON vain_signals (name, signal_id, position)",
-    "CREATE INDEX vain_signals_by_first ON vain_signals (name, first_sequence, position)",
-    "CREATE INDEX vain_signals_by_source ON vain_signals (workflow_id, instance_id) WHERE workflow_id IS NOT NULL",
+    "CREATE INDEX unaccepted_signals_by_id ON unaccepted_signals (name, signal_id, position)",
+    "CREATE INDEX unaccepted_signals_by_first ON unaccepted_signals (name, first_sequence, position)",
+    """CREATE INDEX unaccepted_signals_by_source ON unaccepted_signals (workflow_id, instance_id)
+        WHERE workflow_id IS NOT NULL""",
     *(
-        f"""CREATE TRIGGER {column}_came AFTER INSERT ON vain_signals WHEN NEW.status = '{status}' BEGIN
+        f"""CREATE TRIGGER {column}_came AFTER INSERT ON unaccepted_signals WHEN NEW.status = '{status}' BEGIN
             INSERT INTO signal_names (name, {column}) VALUES (NEW.name, 1)
             ON CONFLICT DO UPDATE SET {column} = {column} + 1;
         END"""  # noqa: S608 - of our own words
-        for status, column in _VAIN
+        for status, column in _COUNTERS
     ),
     *(
-        f"""CREATE TRIGGER {column}_went AFTER DELETE ON vain_signals WHEN OLD.status = '{status}' BEGIN
+        f"""CREATE TRIGGER {column}_went AFTER DELETE ON unaccepted_signals WHEN OLD.status = '{status}' BEGIN
             UPDATE signal_names SET {column} = {column} - 1 WHERE name = OLD.name;
         END"""  # noqa: S608
-        for status, column in _VAIN
+        for status, column in _COUNTERS
     ),
-    # Who wanted to hear of a name, from when to when; `ended` is 0 while they still do.
+    # Subscriptions to a name, each with its beginning and its end; `ended` is 0 while one is active.
     """CREATE TABLE subscriptions (
         name TEXT, subscription TEXT, position INTEGER, ended INTEGER DEFAULT 0, match TEXT,
         workflow_id TEXT, trigger_id TEXT, instance_id INTEGER, step_id TEXT, number INTEGER, at_ms INTEGER,

@@ -14,7 +14,9 @@ class TopicMissing(LineageError):
     """Nothing is written to a topic that nobody has made: its settings are for whoever reads it to choose."""
 
     def __init__(self, topic: str) -> None:
-        super().__init__(f"Expected the topic {topic!r} for events of OpenLineage, but it is not there: make it first")
+        super().__init__(
+            f"Expected the topic {topic!r} for events of OpenLineage, but it does not exist: create it first"
+        )
         self.topic = topic
 
 

@@ -53,7 +53,9 @@ class RegistryClient:
         """Add a version to a subject; tells the schema's id."""
         found = self._request("POST", f"/subjects/{_quoted(subject)}/versions", {"schema": schema})
         if found is None:
-            raise RegistryAway(f"Expected the registry to take a version of {subject}, but it knows no such request")
+            raise RegistryAway(
+                f"Expected the registry to take a version of {subject}, but it does not support this request"
+            )
         return int(found["id"])
 
     def level(self, subject: str) -> str:
@@ -75,7 +77,7 @@ class RegistryClient:
         if answer.status_code == HTTPStatus.NOT_FOUND:
             return None
         if answer.status_code in CLOSED:
-            raise RegistryRefused(f"Expected the registry to let us {method} {path}, but it says {answer.status_code}")
+            raise RegistryRefused(f"The registry refused {method} {path}: status {answer.status_code}")
         if answer.status_code in (HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY):
             raise RegistryRefused(f"Expected the registry to take {path}, but it says: {_message(answer)}")
         try:

@@ -70,7 +70,7 @@ class PublicSchemas:
             found = registry.id_of(subject, contract.SCHEMA)
             if found is None:
                 raise RegistryRefused(
-                    f"Expected the schema of {subject} in the registry, but it is not there. "
+                    f"Expected the schema of {subject} in the registry, but it does not exist. "
                     "To register it: kapelle schemas apply --registry URL"
                 )
             ids[contract] = found

@@ -1,4 +1,4 @@
-"""One member of a consumer group that reads at least once: whoever reads commits when what came of it is safe."""
+"""A consumer group member that reads at least once: the caller commits when the effects of a batch are safe."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -27,7 +27,7 @@ Lost = Callable[[Sequence[Place]], None]
 
 
 class GroupReader:
-    """Takes batches of records. A topic that is not there yet is told of once, and waited for."""
+    """Takes batches of records. A topic that does not exist yet is reported once, and waited for."""
 
     def __init__(self, settings: KafkaSettings, group: str, log: logging.Logger, *, is_from_end: bool = False) -> None:
         self._group = group

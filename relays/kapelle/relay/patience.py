@@ -32,7 +32,7 @@ class Patience:
         """The answer, or what it raises. Raises `Unanswered`."""
         while not answer.done():
             if self._is_over():
-                raise Unanswered("Expected an answer, but there was none when we were told to stop")
+                raise Unanswered("Stopped while waiting for an answer")
             try:
                 return answer.result(LOOK_S)
             except TimeoutError:

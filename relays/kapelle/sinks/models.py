@@ -22,6 +22,7 @@ from kapelle.processors.definitions.problems import DefinitionRefused
 from kapelle.processors.definitions.yaml_text import read_yaml
 from kapelle.processors.publisher.streams import KEYS
 from kapelle.processors.streams import Stream
+from kapelle.relay.addresses import origin_of
 from kapelle.sinks.errors import BadSinks
 from kapelle.sources.hooks import SIGNATURES_MAX, secrets_in
 from kapelle.sources.models import ARN, SECRET_CHARS_MIN, Filtered, Model, problems_of
@@ -49,7 +50,9 @@ def _url(url: str) -> str:
     except ValueError:
         known = False
     if not known:
-        raise ValueError("Expected http://host/… or https://host/…, without user and password, but found other text")
+        raise ValueError(
+            f"Expected http://host/… or https://host/…, without user and password, but found {origin_of(url)!r}"
+        )
     return url
 
 

@@ -118,7 +118,7 @@ def secrets_in(variable: str, environment: Mapping[str, str]) -> tuple[dict[str,
         if not re.fullmatch(HOOK, name) or len(secret) < SECRET_CHARS_MIN:
             problems.append(
                 f"{variable}: Expected name:secret, with at least {SECRET_CHARS_MIN} characters in the secret, "
-                f"but part {number} is something else"
+                f"but part {number} is different"
             )
         else:
             found.setdefault(name, []).append(secret)

@@ -24,6 +24,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from kapelle.processors.definitions.problems import DefinitionRefused
 from kapelle.processors.definitions.yaml_text import read_yaml
 from kapelle.processors.signals.bounds import NAME_CHARS_MAX, PARAMS_MAX, is_param
+from kapelle.relay.addresses import origin_of
 from kapelle.sources.errors import BadSources
 from kapelle.sources.paths import NOTHING, Path
 from kapelle.sources.wording import sentence
@@ -99,8 +100,10 @@ def _registry(url: str) -> str:
         known = parts.scheme in {"http", "https"} and bool(parts.hostname)
     except ValueError:
         known = False
-    if not known:  # what was found may hold a password
-        raise ValueError("Expected the registry as http://host:port or https://host:port, but found something else")
+    if not known:
+        raise ValueError(
+            f"Expected the registry as http://host:port or https://host:port, but found {origin_of(url)!r}"
+        )
     return url.rstrip("/")
 
 

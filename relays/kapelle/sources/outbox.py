@@ -179,6 +179,4 @@ class OutboxRelay:
 
 def _refusal(error: psycopg.Error) -> DatabaseRefused:
     said = " ".join(str(error).split())
-    return DatabaseRefused(
-        f"Expected the table {TABLE} as `kapelle outbox sql` makes it, and to be allowed to use it, but {said}"
-    )
+    return DatabaseRefused(f"The table {TABLE} of `kapelle outbox sql` is missing or not accessible: {said}")

@@ -111,7 +111,7 @@ class Registry:
         if answer.status_code == HTTPStatus.NOT_FOUND:
             raise _NotThere
         if answer.status_code in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
-            raise RegistryRefused(f"Expected the registry to let us read {path}, but it says {answer.status_code}")
+            raise RegistryRefused(f"The registry refused GET {path}: status {answer.status_code}")
         try:
             return msgspec.json.decode(answer.raise_for_status().content, type=Fields)
         except (httpx.HTTPError, msgspec.MsgspecError):

@@ -143,7 +143,7 @@ class Sns:
             try:
                 found = x509.load_pem_x509_certificate(await self._fetch(url))
             except ValueError:
-                raise NotFetched("Expected a certificate from SNS, but found something else") from None
+                raise NotFetched("Expected a certificate from SNS, but the answer is not a certificate") from None
             if len(self._certificates) >= CERTIFICATES_MAX:
                 self._certificates.pop(next(iter(self._certificates)))
             self._certificates[url] = found
@@ -182,5 +182,5 @@ def _attributes(given: object) -> dict[str, object]:
     if given is None:
         return {}
     if not isinstance(given, dict) or not all(isinstance(one, dict) for one in given.values()):
-        raise NotASignal("Expected the attributes of a message by name, but found something else")
+        raise NotASignal("Expected the attributes of a message as an object")
     return {name: one.get("Value") for name, one in given.items()}

@@ -660,11 +660,11 @@ class ChildEnded(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.ChildEnded"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.ChildEnded","type":"record","fields":['
-        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"run_id","type":"long","doc":"The run of the parent."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"number","type":"long"},'
         r'{"name":"child_run_id","type":"long"},'
         r'{"name":"status","type":'
@@ -672,7 +672,8 @@ class ChildEnded(Contract, frozen=True, gc=False):
         r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The statuses of a workflow instance. A reader that'
         r' does not know a newer symbol reads OTHER."}},'
         r'{"name":"reason","type":"string","default":"","doc":"The reason, as text for people."},'
-        r'{"name":"values","type":"string","default":"{}","doc":"What the child was asked for, as JSON."},'
+        r'{"name":"values","type":"string","default":"{}","doc":"The values that the child returns to its parent, as JS'
+        r'ON."},'
         r'{"name":"oldest","type":"long","doc":"The lowest number of a child that still runs."},'
         r'{"name":"due_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"Wh'
         r'en to launch more; null if there is nothing to launch."},'
@@ -681,11 +682,11 @@ class ChildEnded(Contract, frozen=True, gc=False):
     )
     FINGERPRINT: ClassVar[int] = 0x2EEEFCA11D77E0D8
 
-    # Of the parent.
+    # The run of the parent.
     run_id: int
     step_id: str
     attempt: int
-    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    # The iteration of the innermost cyclic loop that the step is in; 1 outside of loops.
     iteration: int
     number: int
     child_run_id: int
@@ -695,7 +696,7 @@ class ChildEnded(Contract, frozen=True, gc=False):
     at_ms: int
     # The reason, as text for people.
     reason: str = ""
-    # What the child was asked for, as JSON.
+    # The values that the child returns to its parent, as JSON.
     values: str = "{}"
     # When to launch more; null if there is nothing to launch.
     due_at_ms: int | None = None
@@ -804,11 +805,11 @@ class ChildStarted(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.ChildStarted"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.ChildStarted","type":"record","fields":['
-        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"run_id","type":"long","doc":"The run of the parent."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"number","type":"long"},'
         r'{"name":"child","type":"string","doc":"The key of the child."},'
         r'{"name":"child_run_id","type":"long"},'
@@ -818,11 +819,11 @@ class ChildStarted(Contract, frozen=True, gc=False):
     )
     FINGERPRINT: ClassVar[int] = 0xD50DA092A5DA2541
 
-    # Of the parent.
+    # The run of the parent.
     run_id: int
     step_id: str
     attempt: int
-    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    # The iteration of the innermost cyclic loop that the step is in; 1 outside of loops.
     iteration: int
     number: int
     # The key of the child.
@@ -896,12 +897,12 @@ class ChildrenLaunched(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.ChildrenLaunched"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.ChildrenLaunched","type":"record","fields":['
-        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"run_id","type":"long","doc":"The run of the parent."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
-        r'{"name":"numbers","type":{"type":"array","items":"long"},"doc":"Of the children."},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
+        r'{"name":"numbers","type":{"type":"array","items":"long"},"doc":"The numbers of the children."},'
         r'{"name":"next","type":"long","doc":"The number of the first child that was not examined yet."},'
         r'{"name":"values","type":["null","string"],"default":null,"doc":"The loop values of the round, as JSON; null f'
         r'or all but a while step."},'
@@ -914,13 +915,13 @@ class ChildrenLaunched(Contract, frozen=True, gc=False):
     )
     FINGERPRINT: ClassVar[int] = 0x1A7E9905D2489CC2
 
-    # Of the parent.
+    # The run of the parent.
     run_id: int
     step_id: str
     attempt: int
-    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    # The iteration of the innermost cyclic loop that the step is in; 1 outside of loops.
     iteration: int
-    # Of the children.
+    # The numbers of the children.
     numbers: tuple[int, ...]
     # The number of the first child that was not examined yet.
     next: int
@@ -1002,11 +1003,11 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.ChildrenPlanned"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.ChildrenPlanned","type":"record","fields":['
-        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"run_id","type":"long","doc":"The run of the parent."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"kind","type":'
         r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
         r'R","doc":"The kinds of steps that start child instances. A reader that does not know a newer symbol reads OTH'
@@ -1025,7 +1026,7 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
         r'{"name":"next","type":"long","doc":"The number of the first child to look at."},'
         r'{"name":"counted_since","type":"long","doc":"Children that failed in this run of the step or a later one coun'
         r't."},'
-        r'{"name":"digest","type":"string","doc":"Of the parameters of the step."},'
+        r'{"name":"digest","type":"string","doc":"The digest of the parameters of the step."},'
         r'{"name":"values","type":"string","default":"{}","doc":"The loop values of the next round of a while step, as '
         r'JSON."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A composite step knows which'
@@ -1033,11 +1034,11 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
     )
     FINGERPRINT: ClassVar[int] = 0x061675B62859C371
 
-    # Of the parent.
+    # The run of the parent.
     run_id: int
     step_id: str
     attempt: int
-    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    # The iteration of the innermost cyclic loop that the step is in; 1 outside of loops.
     iteration: int
     kind: ChildKind
     # How many iterations there are; for a while step the most that there may be; 1 for a subworkflow.
@@ -1050,7 +1051,7 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
     next: int
     # Children that failed in this run of the step or a later one count.
     counted_since: int
-    # Of the parameters of the step.
+    # The digest of the parameters of the step.
     digest: str
     at_ms: int
     # How many children may run at the same time; 0 if there is no limit.
@@ -2310,8 +2311,8 @@ class Parent(Contract, frozen=True, gc=False):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
         r'{"name":"kind","type":'
         r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
@@ -2336,7 +2337,7 @@ class Parent(Contract, frozen=True, gc=False):
     run_id: int
     step_id: str
     attempt: int
-    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    # The iteration of the innermost cyclic loop that the step is in; 1 outside of loops.
     iteration: int
     # The number of the child among the children of the step, from 1.
     number: int
@@ -2491,8 +2492,8 @@ class InstanceCreated(Contract, frozen=True, gc=False):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
         r'{"name":"kind","type":'
         r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
@@ -3827,8 +3828,8 @@ class PublishInstance(Contract, frozen=True, gc=False):
         r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
         r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The statuses of a workflow instance. A reader that'
         r' does not know a newer symbol reads OTHER."}},'
-        r'{"name":"version","type":"long","default":0,"doc":"Of a start. The publisher remembers it for the end; this h'
-        r'olds for all fields up to the parent."},'
+        r'{"name":"version","type":"long","default":0,"doc":"Set for a start only. The publisher remembers it for the e'
+        r'nd, as all fields up to the parent."},'
         r'{"name":"initiator","type":'
         r'{"name":"kapelle.InitiatorType","type":"enum","symbols":["MANUAL","TIME","SIGNAL","SUBWORKFLOW","FOREACH","WH'
         r'ILE","TEMPLATE","OTHER"],"default":"OTHER","doc":"The kinds of initiators, which start instances. A reader th'
@@ -3842,8 +3843,8 @@ class PublishInstance(Contract, frozen=True, gc=False):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
         r'{"name":"kind","type":'
         r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
@@ -3877,7 +3878,7 @@ class PublishInstance(Contract, frozen=True, gc=False):
     source_topic: str
     source_partition: int
     source_offset: int
-    # Of a start. The publisher remembers it for the end; this holds for all fields up to the parent.
+    # Set for a start only. The publisher remembers it for the end, as all fields up to the parent.
     version: int = 0
     initiator: InitiatorType = InitiatorType.OTHER
     author: str = ""
@@ -4125,8 +4126,8 @@ class QueueRun(Contract, frozen=True, gc=False):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
         r'{"name":"kind","type":'
         r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
@@ -4223,11 +4224,11 @@ class RecordChildEnd(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.RecordChildEnd"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.RecordChildEnd","type":"record","fields":['
-        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"run_id","type":"long","doc":"The run of the parent."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"number","type":"long"},'
         r'{"name":"child_run_id","type":"long","default":0,"doc":"0 if the start was refused."},'
         r'{"name":"status","type":'
@@ -4235,16 +4236,16 @@ class RecordChildEnd(Contract, frozen=True, gc=False):
         r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The statuses of a workflow instance. A reader that'
         r' does not know a newer symbol reads OTHER."}},'
         r'{"name":"reason","type":"string","default":"","doc":"The reason, as text for people."},'
-        r'{"name":"values","type":"string","default":"{}","doc":"What the child was asked for, as JSON."}],"doc":"A chi'
-        r'ld has ended, or was refused. Sent by the child."}'
+        r'{"name":"values","type":"string","default":"{}","doc":"The values that the child returns to its parent, as JS'
+        r'ON."}],"doc":"A child has ended, or was refused. Sent by the child."}'
     )
     FINGERPRINT: ClassVar[int] = 0x4B001D10CA3D88AB
 
-    # Of the parent.
+    # The run of the parent.
     run_id: int
     step_id: str
     attempt: int
-    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    # The iteration of the innermost cyclic loop that the step is in; 1 outside of loops.
     iteration: int
     number: int
     status: InstanceStatus
@@ -4252,7 +4253,7 @@ class RecordChildEnd(Contract, frozen=True, gc=False):
     child_run_id: int = 0
     # The reason, as text for people.
     reason: str = ""
-    # What the child was asked for, as JSON.
+    # The values that the child returns to its parent, as JSON.
     values: str = "{}"
 
     def to_avro(self, head: bytes = b"") -> bytes:
@@ -4322,11 +4323,11 @@ class RecordChildStart(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.RecordChildStart"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.RecordChildStart","type":"record","fields":['
-        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"run_id","type":"long","doc":"The run of the parent."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"number","type":"long"},'
         r'{"name":"child","type":"string","doc":"The key of the child."},'
         r'{"name":"child_run_id","type":"long"},'
@@ -4334,11 +4335,11 @@ class RecordChildStart(Contract, frozen=True, gc=False):
     )
     FINGERPRINT: ClassVar[int] = 0x4F4FDA5B81110CB4
 
-    # Of the parent.
+    # The run of the parent.
     run_id: int
     step_id: str
     attempt: int
-    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    # The iteration of the innermost cyclic loop that the step is in; 1 outside of loops.
     iteration: int
     number: int
     # The key of the child.
@@ -4422,8 +4423,8 @@ class RecordRunEnd(Contract, frozen=True, gc=False):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
         r'{"name":"kind","type":'
         r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
@@ -4820,8 +4821,8 @@ class RestartChild(Contract, frozen=True, gc=False):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
         r'{"name":"kind","type":'
         r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
@@ -5146,7 +5147,7 @@ class RunEnding(Contract, frozen=True, gc=False):
         r'{"name":"status","type":'
         r'{"name":"kapelle.InstanceStatus","type":"enum","symbols":["CREATED","IN_PROGRESS","PAUSED","TIMED_OUT","STOPP'
         r'ED","FAILED","SUCCEEDED","OTHER"],"default":"OTHER","doc":"The statuses of a workflow instance. A reader that'
-        r' does not know a newer symbol reads OTHER."},"doc":"What the run will be."},'
+        r' does not know a newer symbol reads OTHER."},"doc":"The status that the run will end with."},'
         r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A run is about to end: it en'
         r'ds when the children of its steps have ended."}'
@@ -5154,7 +5155,7 @@ class RunEnding(Contract, frozen=True, gc=False):
     FINGERPRINT: ClassVar[int] = 0x8E056FA0BE1BB7A2
 
     run_id: int
-    # What the run will be.
+    # The status that the run will end with.
     status: InstanceStatus
     # The reason, as text for people.
     reason: str
@@ -5232,8 +5233,8 @@ class RunStarted(Contract, frozen=True, gc=True):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
         r'{"name":"kind","type":'
         r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
@@ -6489,8 +6490,8 @@ class StartChild(Contract, frozen=True, gc=False):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
         r'{"name":"kind","type":'
         r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
@@ -6731,8 +6732,8 @@ class StartRun(Contract, frozen=True, gc=False):
         r'{"name":"run_id","type":"long"},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"number","type":"long","doc":"The number of the child among the children of the step, from 1."},'
         r'{"name":"kind","type":'
         r'{"name":"kapelle.ChildKind","type":"enum","symbols":["FOREACH","WHILE","SUBWORKFLOW","OTHER"],"default":"OTHE'
@@ -7331,11 +7332,11 @@ class StepEnding(Contract, frozen=True, gc=False):
     FULL_NAME: ClassVar[str] = "kapelle.StepEnding"
     SCHEMA: ClassVar[str] = (
         r'{"name":"kapelle.StepEnding","type":"record","fields":['
-        r'{"name":"run_id","type":"long","doc":"Of the parent."},'
+        r'{"name":"run_id","type":"long","doc":"The run of the parent."},'
         r'{"name":"step_id","type":"string"},'
         r'{"name":"attempt","type":"int"},'
-        r'{"name":"iteration","type":"int","doc":"Of the innermost cyclic loop that the step is in; 1 outside of loops.'
-        r'"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost cyclic loop that the step is in; 1 out'
+        r'side of loops."},'
         r'{"name":"action","type":'
         r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
         r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
@@ -7345,7 +7346,8 @@ class StepEnding(Contract, frozen=True, gc=False):
         r'_FOR_SIGNALS","EVALUATING_PARAMS","WAITING_FOR_PERMITS","STARTING","RUNNING","FINISHING","DISABLED","UNSATISF'
         r'IED","SKIPPED","SUCCEEDED","COMPLETED_WITH_ERROR","USER_FAILED","PLATFORM_FAILED","TIMEOUT_FAILED","FATALLY_F'
         r'AILED","INTERNALLY_FAILED","STOPPED","TIMED_OUT","OTHER"],"default":"OTHER","doc":"The statuses of a step att'
-        r'empt. A reader that does not know a newer symbol reads OTHER."},"doc":"What the step will be."},'
+        r'empt. A reader that does not know a newer symbol reads OTHER."},"doc":"The status that the step will end with'
+        r'."},'
         r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
         r'{"name":"is_alone","type":"boolean","doc":"Whether the step alone ends. If not, the run ends with it."},'
         r'{"name":"told","type":"long","default":0,"doc":"The highest number of a child that was told to stop."},'
@@ -7356,14 +7358,14 @@ class StepEnding(Contract, frozen=True, gc=False):
     )
     FINGERPRINT: ClassVar[int] = 0xFA213D56179D44C8
 
-    # Of the parent.
+    # The run of the parent.
     run_id: int
     step_id: str
     attempt: int
-    # Of the innermost cyclic loop that the step is in; 1 outside of loops.
+    # The iteration of the innermost cyclic loop that the step is in; 1 outside of loops.
     iteration: int
     action: Action
-    # What the step will be.
+    # The status that the step will end with.
     status: StepStatus
     # The reason, as text for people.
     reason: str

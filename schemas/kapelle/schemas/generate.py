@@ -45,7 +45,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if options.target.exists() and options.target.read_text() == text:
         return 0
-    sys.stderr.write(f"Expected {options.target} to be fresh, but {options.source} makes something else: generate it\n")
+    sys.stderr.write(
+        f"Expected {options.target} to be up to date with {options.source}, but it is not: generate it again\n"
+    )
     return 1
 
 

@@ -110,7 +110,7 @@ class Parser:
         branches = tuple(self._type(branch, namespace, path) for branch in plain)
         kinds = [b.name if isinstance(b, Named | Primitive) else type(b).__name__ for b in branches]
         if not branches or len(set(kinds)) < len(kinds) or any(isinstance(b, Union) for b in branches):
-            raise self._bad(path, f"expected a union of different types that are no unions, but found {kinds}")
+            raise self._bad(path, f"expected a union of different types that are not unions, but found {kinds}")
         return Union(branches)
 
     def _definition(self, kind: str, plain: dict[str, object], namespace: str, path: tuple[str, ...]) -> Type:

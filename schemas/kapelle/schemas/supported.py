@@ -56,7 +56,7 @@ def _refuse_unsupported(of: Named, where: str) -> None:
                     raise BadSchema(f"{where}.{field.name}", reason)
                 _refuse_type(field.type, f"{where}.{field.name}", field.name)
         case Fixed():
-            raise BadSchema(where, "expected a type that contracts may use, but fixed is none: use bytes")
+            raise BadSchema(where, "expected a type that contracts may use, but found fixed: use bytes")
 
 
 def _refuse_type(of: Type, where: str, name: str) -> None:
@@ -66,7 +66,7 @@ def _refuse_type(of: Type, where: str, name: str) -> None:
             raise BadSchema(where, "expected null only in a union with one other type")
         case Primitive(name="float"):
             # Python's floats have 64 bits: an event as it was decided would differ from the same event read back.
-            raise BadSchema(where, "expected a type that contracts may use, but float is none: use double")
+            raise BadSchema(where, "expected a type that contracts may use, but found float: use double")
         case Primitive(logical=str(logical)) if (of.name, logical) != ("long", "timestamp-millis"):
             raise BadSchema(where, f"expected no logical type but timestamp-millis of a long, but found {logical}")
         case Primitive(logical="timestamp-millis") if not name.endswith("_ms"):

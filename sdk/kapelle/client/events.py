@@ -17,7 +17,7 @@ from kapelle.client.calls import BASE, Call, QueryValue
 from kapelle.client.exchange import absence, refusal
 from kapelle.client.results import EventRecord
 
-SILENCE_S: Final = 60.0  # the server says something every ten seconds
+SILENCE_S: Final = 60.0  # the server sends something every ten seconds
 PATH: Final = f"{BASE}/events"
 
 
@@ -27,9 +27,9 @@ class TailOptions(TypedDict, total=False):
     types: Iterable[str]
     workflow_ids: Iterable[str]
     instance_id: int
-    after: str  # the id of an event: go on after it
+    after: str  # the id of an event: continue after this event
     from_start: bool  # begin with the first event of all
-    quiet_ms: int  # end when nothing has come for so long
+    quiet_ms: int  # end when no event has arrived for this long
 
 
 class StreamArguments(TypedDict):

@@ -50,7 +50,7 @@ class Address(msgspec.Struct, frozen=True):
         headers = {"Accept": "application/json"}
         if self.token is not None:
             if not (self.token.isascii() and self.token.isprintable() and self.token.strip()):
-                raise BadAddress("Expected a token of visible ASCII characters, but found something else")
+                raise BadAddress("Expected a token of visible ASCII characters, but it has other characters")
             headers["Authorization"] = f"Bearer {self.token}"
         if self.user is not None:
             headers["user"] = self.user.encode("latin-1", "replace").decode("latin-1")
@@ -67,9 +67,10 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class LastWrite:
-    """How far the server's view was when it showed our last write: what is read soon after must show it too.
+    """The position of the server's view after the last write of this client: later reads must show that write.
 
-    Another node may answer the read, and be behind. After a while all of them are that far, and nothing need be said.
+    Another node may answer the read, and its view may be behind. After a while all nodes have reached the position, and
+    it is not sent any more.
     """
 
     def __init__(self) -> None:
@@ -136,7 +137,7 @@ def refusal(response: httpx.Response) -> ApiError:
     kind = OF_STATUS.get(status, ServerFailed if status >= HTTPStatus.INTERNAL_SERVER_ERROR else BadAddress)
     if not problem.detail:
         said = response.text.strip()[:SHOWN_CHARS_MAX]
-        text = f"Expected {response.url} to answer as Kapelle does, but it says {status} {said}".rstrip()
+        text = f"Expected {response.url} to answer as Kapelle does, but it answered {status} {said}".rstrip()
         return kind(text, Problem(status=status, detail=said))
     return kind("\n  ".join([problem.detail, *problem.errors]), problem)
 
@@ -147,7 +148,7 @@ def absence(error: httpx.HTTPError, url: str, call: Call[object]) -> ApiError:
     if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
         return TimedOut(f"Expected {url} to answer in time, but it did not", problem)
     why = str(error) or type(error).__name__
-    return Unavailable(f"Expected Kapelle at {url}, but nobody answers: {why}", problem)
+    return Unavailable(f"Expected Kapelle at {url}, but there is no answer: {why}", problem)
 
 
 def may_try_again(error: httpx.HTTPError) -> bool:

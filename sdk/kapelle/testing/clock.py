@@ -3,7 +3,7 @@
 clock = VirtualClock()
 with EmbeddedRuntime(topology, MemoryStore(), clock=clock) as runtime:
     runtime.publish("reminders", "ada", Reminder("call", after_ms=60_000))
-    skip_to_next_timer(runtime, clock)                                       # a minute in no time
+    skip_to_next_timer(runtime, clock)                                       # a minute, without waiting
 """
 
 from kapelle.topology.embedded import EmbeddedRuntime
@@ -44,7 +44,7 @@ class VirtualClock:
 
 
 def skip_to_next_timer(runtime: EmbeddedRuntime, clock: VirtualClock) -> bool:
-    """Fold what is there, go to the time of the next timer and fold what comes of it. False: there is no timer."""
+    """Fold all messages, advance to the next timer and fold the resulting messages. False if there is no timer."""
     runtime.step_until_idle()
     before_ms = runtime.next_due_at_ms()
     while (wait_ms := runtime.next_due_in_ms()) is not None:

@@ -9,7 +9,7 @@ It models what the protocol rests on, and nothing else:
   offsets sent by an expelled member are refused, also within a transaction;
 - committed offsets under an open transaction cannot be read until it ends.
 
-There is no clock and no chance here: whoever drives it (see schedule.py) decides what happens next.
+There is no clock and no chance here: the caller (see schedule.py) decides what happens next.
 """
 
 from collections.abc import Iterable

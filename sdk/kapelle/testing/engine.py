@@ -1,10 +1,10 @@
-"""The whole engine in one object, in memory and on a clock that stands still: for tests of workflows.
+"""The whole engine in one object, in memory and on a virtual clock, for tests of workflows.
 
     engine = Engine()
     engine.push(Path("etl.yaml"))                  # or a Workflow, a dictionary, JSON
     run = engine.start("etl")
     engine.task(run, "load").succeed(rows=3)       # what a worker would answer
-    engine.advance(60_000)                         # a minute goes by in no time
+    engine.advance(60_000)                         # a minute, without waiting
     assert run.status is InstanceStatus.SUCCEEDED
 
 It is the product's topology on the embedded log: nothing in it knows that it is a test.
@@ -172,7 +172,7 @@ class Engine:
         for one in reversed(self.tasks(run)):
             if one.task.step_id == step_id:
                 return one
-        raise AssertionError(f"Expected a task of step {step_id!r} of {run.key}, but none was given out")
+        raise AssertionError(f"Expected a task of step {step_id!r} of {run.key}, but no task was assigned")
 
     def cancelled(self) -> list[c.CancelTask]:
         """The tasks that were cancelled."""

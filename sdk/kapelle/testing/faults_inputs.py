@@ -1,8 +1,8 @@
 """A schedule in which input vanishes below its readers: records are deleted unread, topics are replaced.
 
-After it has run, every record that was published must be accounted for: it was folded, or a dead letter tells that it
-was lost. A member that is told to stop for lost input stops with the error that says so; the operator of the schedule
-then starts it again and tells it to go on.
+After it has run, every record that was published must be accounted for: it was folded, or a dead letter says that it
+was lost. A member that must stop for lost input stops with that error; the operator of the schedule then starts it
+again with the setting to continue.
 """
 
 from typing import NamedTuple

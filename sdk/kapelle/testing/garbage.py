@@ -1,6 +1,6 @@
 """Records that no reader can decode, on the inputs of a topology: a fault of schedules, and its law.
 
-Each of them becomes one dead letter of each processor that reads its topic, whatever else befalls the members, and
+Each of them becomes one dead letter of each processor that reads its topic, whatever else happens to the members, and
 nothing else comes of it.
 """
 

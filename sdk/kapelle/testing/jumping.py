@@ -37,7 +37,7 @@ class SetClock:
 
 
 class Jumping:
-    """Sets the clocks of processes, and watches what becomes of the time of shards."""
+    """Sets the clocks of processes, and watches the time of shards."""
 
     def __init__(self, seed: int, longest_timer_ms: int) -> None:
         self.problems: list[str] = []
@@ -62,7 +62,7 @@ class Jumping:
             self.jumps += 1
 
     def watched(self, member: type[Member]) -> type[Member]:
-        """A member whose committed cycles are looked at."""
+        """A member whose committed cycles are checked."""
         look = self._look
 
         class Watched(member):  # type: ignore[misc, valid-type] # as it is, or with a step broken on purpose

@@ -1,6 +1,6 @@
 """Recorded histories, replayed by the current code. A test fails when the current code decides differently.
 
-    engine = Recording()                              # an Engine that remembers what it was told
+    engine = Recording()                              # an Engine that records its inputs
     engine.push(Path("etl.yaml"))
     engine.start("etl")
     engine.save(Path("tests/recorded/etl.avro"))      # once, and kept
@@ -11,9 +11,9 @@
 What is exact, and is checked:
 
 1. Of any file, also of `kapelle replay export`: every event applies, and the tables come to the recorded fingerprints.
-2. Of a recording: the inputs, told again in their order and at their times, lead to the same events, with the same keys
-   and ids, in the same order. The clock of a recording is virtual, so that the time of every decision is known; what a
-   real clock said between two records is written nowhere, so an export of a running system is checked by the first.
+2. Of a recording: the inputs, sent again in their order and at their times, lead to the same events, with the same keys
+   and ids, in the same order. The clock of a recording is virtual, so the time of every decision is known. The times of
+   a real clock between two records are not recorded, so an export of a running system is only checked by the first.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class FoldedOtherwise(AssertionError):
     def __init__(self, shard: str, expected: str, found: str) -> None:
         super().__init__(
             f"Expected the tables of {shard} to have the fingerprint {expected}, but found {found}: apply, or the "
-            "layout of a row, has changed. If that is meant, record the history anew"
+            "layout of a row, has changed. If this is intended, record the history again"
         )
         self.shard = shard
 

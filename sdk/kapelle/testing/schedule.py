@@ -132,7 +132,7 @@ class Schedule:
         self._publish_all()
 
     def drain(self) -> None:
-        """Go on until every record is folded and every timer has fired."""
+        """Continue until every record is folded and every timer has fired."""
         for _ in range(DRAIN_STEPS_MAX):
             for process in self.processes:
                 self._step_of(process)

@@ -30,7 +30,7 @@ WORKER: Final = "worker-1"
 
 
 class TooManyTasks(AssertionError):
-    """A worker got more tasks than a test can intend. The workflow may loop without an end."""
+    """A worker got more tasks than expected. The workflow may loop without an end."""
 
     def __init__(self, count: int) -> None:
         super().__init__(f"Expected the engine to be idle after {count:,} tasks, but there are more")

@@ -67,9 +67,9 @@ class Context:
         self.raise_if_cancelled()
 
     def log(self, text: object) -> None:
-        """Write a line to the log, and to the timeline: it goes with the next heartbeat or with the result.
+        """Write a line to the log, and to the timeline with the next heartbeat or the result.
 
-        Of very many between two of them the latest are sent.
+        If there are too many lines between two of these, the latest are sent.
         """
         self.raise_if_cancelled()
         self._keep(str(text))

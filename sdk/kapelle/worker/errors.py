@@ -4,12 +4,12 @@ Exception
 ├── StepFailure                raised by a step, and reported to the engine
 │   ├── Retryable                  the work failed; another attempt may help      USER_ERROR
 │   ├── NonRetryable               no other attempt will help                     FATAL_ERROR
-│   └── PlatformFailure            what the work stands on failed                 PLATFORM_ERROR
+│   └── PlatformFailure            the platform failed, not the work              PLATFORM_ERROR
 ├── WorkerError
 │   ├── BadStep                    the author of the step: it cannot be served as it is written
 │   ├── BadParameter               the author of the workflow: the task does not fit the step     FATAL_ERROR
-│   ├── BadOutput                  the author of the step: its result cannot be written down      FATAL_ERROR
-│   ├── TransportUnavailable       nobody: the runner tries again
+│   ├── BadOutput                  the author of the step: its result cannot be encoded           FATAL_ERROR
+│   ├── TransportUnavailable       none: the runner retries
 │   └── TransportRefused           the operator: credentials, addresses, settings
 │       └── ShareGroupsMissing         the operator: the broker has no share groups
 └── asyncio.CancelledError
@@ -38,7 +38,7 @@ class PlatformFailure(StepFailure):
 class Cancelled(asyncio.CancelledError):
     """The task was cancelled: it was stopped, timed out, or given to another worker.
 
-    It is no `Exception`, so that a step that catches those does not go on by accident.
+    It is not an `Exception`, so `except Exception` does not swallow it.
     """
 
 

@@ -1,8 +1,8 @@
-"""One task through one step: from parameters to a report. What is raised becomes a report too.
+"""Executes one task: from the parameters to a report. An exception becomes a report too.
 
 | raised | report |
 |---|---|
-| `Cancelled`, or anything after a cancellation | none: the engine no longer wants to know |
+| `Cancelled`, or anything after a cancellation | none: the engine ignores it |
 | `NonRetryable`, `BadParameter`, `BadOutput` | FATAL_ERROR |
 | `PlatformFailure` | PLATFORM_ERROR |
 | `Retryable`, any other | USER_ERROR |

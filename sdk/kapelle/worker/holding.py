@@ -1,9 +1,9 @@
-"""The tasks that a worker has in hand: which wait, which run, whose lease is due, and how much room is left.
+"""The tasks of a worker: which ones wait, which ones run, whose lease is due, and how much room is left.
 
     waiting ─▶ running ─▶ (its report is in the outbox) ─▶ gone
         └─────────┴─────▶ given up: cancelled, or its lease was lost; its answer will be dropped
 
-One lock for all of it. Nothing here waits or speaks to anybody.
+One lock protects all of it. Nothing here performs I/O.
 """
 
 import heapq
@@ -133,7 +133,7 @@ class Holding:
         return held
 
     def hand_back(self, message: str) -> list[Held]:
-        """Give up all that is in hand, saying so to the engine: somebody else shall do it."""
+        """Give up all tasks, and report this to the engine, so that other workers get them."""
         with self.changed:
             held = list(self._held.values())
             self._held.clear()

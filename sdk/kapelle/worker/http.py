@@ -100,7 +100,7 @@ class HttpTransport:
 
     def __init__(self, url: str, token: str | None = None, *, transport: httpx.BaseTransport | None = None) -> None:
         if token and not (token.isascii() and token.isprintable() and token.strip()):
-            raise TransportRefused("Expected a token of visible ASCII characters, but found something else")
+            raise TransportRefused("Expected a token of visible ASCII characters, but it has other characters")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             base = httpx.URL(url.rstrip("/") + "/api/v3/")

@@ -2,13 +2,13 @@
 
     worker.add("Http", HttpStep(allow=["api.example.com", "*.internal.example.com"]))
 
-A step has `http` (a MAP of `url`, `method`, `headers` and `body`) and sets `status_code` and `response_body`. What an
-answer means is for its `state_expr` to say: by default 2xx is done, 4xx fails for good, and all else is an error that
-may be tried again. What does not come to an answer is a failure of the platform.
+A step has `http` (a MAP of `url`, `method`, `headers` and `body`) and sets `status_code` and `response_body`. Its
+`state_expr` says what a response means. By default 2xx succeeds, 4xx fails without a retry, and any other status is an
+error that is retried. A request without a response is a platform failure.
 
-A workflow's author chooses the URL, so the worker must not become a way to where its author may not go: a host is
-allowed by name, its address is looked up once and checked, the connection goes to that address, and a redirect may not
-leave the host. Log lines and messages show URLs without credentials and queries.
+A workflow's author chooses the URL, so the worker must not give the author access to other hosts: a host is allowed by
+name, its address is looked up once and checked, the connection goes to that address, and a redirect may not leave the
+host. Log lines and messages show URLs without credentials and queries.
 """
 
 import asyncio

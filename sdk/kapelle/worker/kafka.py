@@ -1,15 +1,15 @@
-"""Tasks straight from Kafka: one consumer group for each step type, answers by an idempotent producer.
+"""Tasks directly from Kafka: one consumer group for each step type, reports by an idempotent producer.
 
-    <prefix>.tasks ─────────────────▶ group <prefix>.tasks.<type>     what is not of the type is skipped
-    <prefix>.tasks.cancellations ───▶ everybody reads all of it
+    <prefix>.tasks ─────────────────▶ group <prefix>.tasks.<type>     tasks of other types are skipped
+    <prefix>.tasks.cancellations ───▶ every worker reads all of it
     <prefix>.runs.commands ◀──────── ReportTask, keyed by workflow and instance
 
-1. A task is taken by saying STARTED, and begun without waiting: a later report about it cannot overtake that one. The
-   offset is committed when it is acknowledged. A crash before brings the task to another member of the group, a crash
-   after is noticed by the engine, whose lease runs out.
+1. A worker takes a task by reporting STARTED, and begins without waiting: a later report cannot overtake that one. The
+   offset is committed when the report is acknowledged. After an earlier crash another member of the group gets the
+   task; after a later crash the lease runs out and the engine retries the step.
 2. No more records are read than there is room for; a full worker pauses its partitions and keeps its membership.
-3. The engine's decision about a report is not seen here (`Answer.accepted` is None): a task that two workers have is
-   done by both, and the engine takes the answer of one.
+3. The engine's decision about a report is not visible here (`Answer.accepted` is None): a task that two workers have is
+   executed by both, and the engine accepts the report of one.
 """
 
 import logging
@@ -211,7 +211,7 @@ class KafkaTransport:
         try:
             self._settle(wait=True)
         except WorkerError as error:
-            _log.warning("could not commit begun tasks; other workers get them again: %s", error)
+            _log.warning("could not commit started tasks; other workers may receive them again: %s", error)
         for taker in self._takers.values():
             taker.close()
         self._takers.clear()

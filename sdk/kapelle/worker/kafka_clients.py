@@ -165,8 +165,8 @@ class KafkaClients:
         missing = [topic for topic in topics if topic not in there]
         if missing:
             raise TransportRefused(
-                f"Expected the topics {', '.join(missing)}, but they are not there: `kapelle topics apply` makes them, "
-                "and the prefix must be that of the processors"
+                f"Expected the topics {', '.join(missing)}, but they do not exist: `kapelle topics apply` creates "
+                "them, and the prefix must be that of the processors"
             )
 
     def send(self, topic: str, records: Sequence[OutRecord]) -> None:

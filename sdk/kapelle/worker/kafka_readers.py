@@ -69,7 +69,7 @@ class GroupTaker:
 
     def poll(self, room: int, wait_s: float) -> Records:
         if self._rests:
-            with translated(f"go on for {self._group}"):
+            with translated(f"resume {self._group}"):
                 self._consumer.resume(self._consumer.assignment())
             self._rests = False
         found, self._early = self._early[:room], self._early[room:]

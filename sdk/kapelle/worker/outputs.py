@@ -1,4 +1,4 @@
-"""From what a step returns to output parameters, each with its type.
+"""Converts the result of a step to output parameters, each with its type.
 
 | Python | parameter |
 |---|---|
@@ -6,10 +6,10 @@
 | a list or tuple of one of them | STRING_ARRAY, … (integers among floats become floats) |
 | a dictionary of strings | STRING_MAP |
 | any other dictionary | MAP |
-| `Output("MAP", …)` | the type that it says |
+| `Output("MAP", …)` | the given type |
 
-A pydantic model or a dataclass is the dictionary of its fields, as pydantic writes them to JSON. What is `None` at the
-top is left out.
+A pydantic model or a dataclass is the dictionary of its fields, as pydantic writes them to JSON. An output parameter
+that is `None` is left out.
 """
 
 import dataclasses
@@ -61,7 +61,7 @@ class Definition(msgspec.Struct, frozen=True):
 
 
 def outputs_json(returned: object, *, beside_bytes: int = 0) -> str | None:
-    """The output parameters as JSON; None if there are none. So many bytes of their record are taken already."""
+    """The output parameters as JSON; None if there are none. `beside_bytes` of their record are already used."""
     found = {name: _definition(name, value, 0) for name, value in _fields(returned).items() if value is not None}
     try:
         text = msgspec.json.encode(found) if found else b""

@@ -1,9 +1,9 @@
 """The runner: takes tasks, runs their steps, keeps their leases, reports their results, and drains.
 
-Two threads speak to the engine. The *taker* takes no more than there is room for, and hears of cancellations. The
-*speaker* sends results at once and heartbeats when a third of a lease has gone by, whatever the steps are doing. A
-task that the engine no longer wants from us (cancelled, refused, or its lease was lost) is stopped and its answer
-dropped. No loop here waits without a limit.
+Two threads communicate with the engine. The *taker* takes as many tasks as there is room for, and receives
+cancellations. The *speaker* sends results at once, and a heartbeat after each third of a lease, whatever the steps are
+doing. A task that was cancelled, was refused or has lost its lease is stopped, and its result is dropped. Every wait in
+this module has a limit.
 """
 
 import logging
@@ -96,7 +96,7 @@ class Runner:
         self._speaker.start()
 
     def drain(self, timeout_s: float | None = None) -> None:
-        """Take nothing more, and end when all is done, or after the time-out. Returns at once; may be called again."""
+        """Stop taking tasks. The runner ends when all are done, or after the time-out. Returns at once."""
         wait_s = self.settings.drain_timeout_s if timeout_s is None else timeout_s
         self._drain_until_s = time.monotonic() + wait_s
         self._draining.set()  # no lock is taken here: this may run in a signal handler
@@ -111,13 +111,13 @@ class Runner:
         return True
 
     def stop(self, timeout_s: float | None = None) -> None:
-        """Drain, wait for the end, and let go of the transport. Raises what the runner failed of."""
+        """Drain, wait for the end, and close the transport. Raises the error that the runner failed with."""
         self.drain(timeout_s)
         self.wait()
         self.close()
 
     def close(self) -> None:
-        """Let go of everything, after the end. Raises what the runner failed of."""
+        """Close everything, after the end. Raises the error that the runner failed with."""
         if not self._stopped.is_set():
             self._stopped.set()
             self._threads.close()
@@ -135,7 +135,7 @@ class Runner:
         try:
             work()
         except WorkerError as error:
-            _log.error("the worker ends: %s", error)
+            _log.error("the worker stops: %s", error)
             self._fail(error)
         except BaseException as error:  # noqa: BLE001 - supervised: `failure` holds it, and `close` raises it
             _log.exception("the worker failed")
@@ -231,7 +231,7 @@ class Runner:
         while True:
             for held in self._holding.lost(time.monotonic()):
                 self.counts.lost += 1
-                self._give_up(held.task.token, "Its lease was lost: the engine has not heard of it for too long")
+                self._give_up(held.task.token, "Its lease was lost: the engine did not hear of it in time")
             reports = self._holding.reports(time.monotonic(), REPORTS_MAX)
             if reports:
                 self._say(reports, delays)

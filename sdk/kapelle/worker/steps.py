@@ -1,7 +1,8 @@
 """A function as a step: its parameters, and their values from a task.
 
-Parameters are filled by name. One that is annotated `Context` gets the context; one with `**` gets all that nobody
-asked for by name. Values are converted to the annotation as pydantic does it; a default stands in for what is missing.
+Parameters are filled by name. A parameter that is annotated `Context` gets the context; one with `**` gets all
+remaining parameters. Values are converted to the annotation as pydantic does it. A missing value is replaced by the
+default.
 """
 
 import functools

@@ -2,8 +2,8 @@
 
     open ─▶ take, report, cancellations … ─▶ drain ─▶ report, cancellations … ─▶ close
 
-`take`, `cancellations` and `drain` are called by one thread, `report` by another. What is not available now raises
-`TransportUnavailable` and is tried again; `TransportRefused` ends the worker.
+`take`, `cancellations` and `drain` are called by one thread, `report` by another. A call that fails
+with `TransportUnavailable` is retried; `TransportRefused` stops the worker.
 """
 
 from collections.abc import Sequence
@@ -41,9 +41,9 @@ class Transport(Protocol):
         ...
 
     def take(self, room: int, wait_s: float) -> list[Task]:
-        """Up to so many tasks, each leased to this worker already. Waits for the first only.
+        """Take tasks, at most as many as there is room for, each already leased to this worker. Waits for the first.
 
-        It is called with no room too, when the worker has all that it can do: to keep its place with the engine.
+        A worker that is full calls it without room, to keep its membership.
         """
         ...
 
@@ -56,9 +56,9 @@ class Transport(Protocol):
         ...
 
     def drain(self) -> None:
-        """Take nothing more, so that others get it at once. What is in hand can still be reported."""
+        """Stop taking tasks, so that other workers get them at once. Reports can still be sent."""
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
         ...

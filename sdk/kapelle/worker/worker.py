@@ -79,9 +79,9 @@ class Worker:
         *,
         started: Callable[[Runner], None] = lambda _: None,
     ) -> None:
-        """Serve until SIGTERM or SIGINT, then finish what is in hand. A second signal hands it back at once.
+        """Serve until SIGTERM or SIGINT, then finish the running tasks. A second signal returns them at once.
 
-        `started` is handed the runner, to look at while it runs.
+        `started` is called with the runner.
         """
         runner = self.start(transport, settings)
         started(runner)

@@ -116,7 +116,7 @@ def test_commands_that_were_deleted_unread_stop_the_member_until_somebody_says_t
     place.goes_on(SKIPPING)
     assert place.last_letter() == (Stage.READ, Cause.DELETED.name, at, at + 7)
     assert (len(place.folded()), place.at(), place.vanished()) == (len(folded) + 3, at + 10, [])
-    with pytest.raises(NotRedrivable, match="tells of records that were lost"):
+    with pytest.raises(NotRedrivable, match="reports lost records"):
         redrive_of(Codec(place.topology.catalog()), 0, place.messages(place.topology.dead_letters)[-1].value() or b"")
 
 

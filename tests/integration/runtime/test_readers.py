@@ -74,7 +74,7 @@ def test_a_view_says_how_many_events_were_deleted_before_it_read_them(
 
     assert [entry.offset for entry in found] == [5, 6, 7, 5, 6, 7]
     topic = place.topology.topic(stream)
-    assert _errors(caplog) == [f"{topic}-0: 3 records at most were deleted before they were read, from 2 on"]
+    assert _errors(caplog) == [f"{topic}-0: up to 3 records were deleted before they were read, from offset 2"]
 
 
 def test_a_view_asks_again_where_a_partition_begins_when_no_broker_answers(

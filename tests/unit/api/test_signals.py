@@ -200,7 +200,7 @@ def test_triggers_tell_what_waits_and_what_is_missing(api: Place) -> None:
     there = {name: {"next": 1, "count": 1}}
     assert trigger["waiting"] == [{"join_value": [1], "there": there, "waiting_for": [f"{name}/b"]}]
     assert explained["obstacles"] == []
-    assert f"Nobody has announced '{name}/b' so far" in explained["triggers"][0]["missing"]
+    assert f"'{name}/b' has not been announced yet" in explained["triggers"][0]["missing"]
 
 
 def test_lineage_goes_from_a_signal_over_an_instance_to_what_it_published(api: Place) -> None:

@@ -81,10 +81,10 @@ def test_a_bug_in_a_processor_is_told_with_its_line_and_the_way_on() -> None:
 def test_what_the_system_refuses_is_told_in_its_words() -> None:
     told = paragraph(PermissionError(13, "Permission denied", "state/instance"))
 
-    assert told == "The system refused: [Errno 13] Permission denied: 'state/instance'"
+    assert told == "Operating system error: [Errno 13] Permission denied: 'state/instance'"
 
 
 def test_what_the_client_says_is_told_without_its_wrapping() -> None:
     told = paragraph(KafkaException(KafkaError(KafkaError._TRANSPORT, "it hung up")))
 
-    assert told == "Kafka's client says: it hung up"
+    assert told == "Kafka client error: it hung up"

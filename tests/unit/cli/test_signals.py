@@ -158,7 +158,7 @@ def test_triggers_tell_what_waits_for_whom_and_what_is_missing(place: Place) -> 
     as_json = json.loads(kapelle(place, "trigger", "explain", workflow_id, "-o", "json").stdout)
 
     assert listed.stdout.splitlines()[-1].split()[1:] == ["[1]", name, "1", f"{name}/b"]
-    assert f"Nobody has announced '{name}/b' so far" in missing.stdout
+    assert f"'{name}/b' has not been announced yet" in missing.stdout
     assert as_json["triggers"][0]["missing"]
     assert json.loads(kapelle(place, "trigger", "list", workflow_id, "--all", "-o", "json").stdout)["triggers"]
 

@@ -84,7 +84,7 @@ def test_a_server_that_stays_away_is_unavailable_after_a_few_attempts() -> None:
     with Client(URL, transport=server.transport) as client, pytest.raises(Unavailable) as raised:
         client.health()
 
-    assert str(raised.value) == f"Expected Kapelle at {URL}, but nobody answers: [Errno 111] Connection refused"
+    assert str(raised.value) == f"Expected Kapelle at {URL}, but there is no answer: [Errno 111] Connection refused"
     assert len(server.asked) == 4
 
 

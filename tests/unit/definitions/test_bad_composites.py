@@ -142,7 +142,11 @@ GRAPHS = [
     Bad(f"{CHILD}.id", "a__b", "an id without '__'"),
     Bad(f"{DEEP}.transition", {"predecessors": ["first"]}, "what follows from the successors", at=".predecessors"),
     Bad(f"{FAN}.steps", [step("first", "a", "b"), step("a", "b"), step("b", "a")], "loops that begin at one step"),
-    Bad(f"{FAN}.steps", [step("first"), step("a", "b"), step("b", "a")], "a way from a step without predecessors"),
+    Bad(
+        f"{FAN}.steps",
+        [step("first"), step("a", "b"), step("b", "a")],
+        "a path to every step from a step without predecessors",
+    ),
     Bad(f"{ASK}.transition.successors.deep", "tries >", "an expression in SEL"),
 ]
 CHILDREN = [
@@ -261,8 +265,8 @@ YAML = {
     ),
     "values that are no object": (in_loop(params=[1]), f"{LOOP}.params", "an object of parameters"),
     "values as an expression": (in_loop(**{"!loop_params": "x"}), LOOP, "loop_params that name each parameter"),
-    "a value of no type": (in_loop(params={"i": [1, "a"]}), f"{LOOP}.params.i", "a value whose type can be told"),
-    "no value": (in_loop(params={"i": None}), f"{LOOP}.params.i", "a value whose type can be told"),
+    "a value of no type": (in_loop(params={"i": [1, "a"]}), f"{LOOP}.params.i", "a value with a clear type"),
+    "no value": (in_loop(params={"i": None}), f"{LOOP}.params.i", "a value with a clear type"),
     "a wrong type": (in_loop(params={"i<list>": [1]}), f"{LOOP}.params.i<list>", "one of the types string, long"),
     "a wrong name": (in_loop(params={"i j": [1]}), f"{LOOP}.params.i j", "a parameter such as 'rows'"),
     "a scalar": (in_loop(params={"i": 1}), f"{STEP_F}.{VALUE}.i.type", ARRAYS),

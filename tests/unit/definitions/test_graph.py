@@ -75,8 +75,8 @@ def test_a_cycle_that_nothing_leads_to_is_refused() -> None:
         graph_of(steps_of("a; x y; y x"))
 
     assert [problem.value for problem in refused.value.problems] == [
-        "step 'x', which is in a cycle that nothing leads to",
-        "step 'y', which is in a cycle that nothing leads to",
+        "step 'x', which is in a cycle that no other step leads to",
+        "step 'y', which is in a cycle that no other step leads to",
     ]
 
 

@@ -185,7 +185,7 @@ WRONG: list[tuple[tuple[str, ...], int, str]] = [
     (("replay", "as-of", "end", "table", "runs", "nests", "--data", "DATA"), 2, "Expected a table of runs among"),
     (("replay", "as-of", "end", "table", "walks", "steps", "--data", "DATA"), 3, "Expected processors among"),
     (("replay", "as-of", "end", "all", "--data", "nowhere"), 3, "found no log in nowhere"),
-    (("replay", "as-of", "end", "all", "--file", "pyproject.toml"), 2, "it is no Avro file of that kind"),
+    (("replay", "as-of", "end", "all", "--file", "pyproject.toml"), 2, "it is not a Kapelle export file"),
     (("verify", "walks", "--data", "DATA"), 3, "Expected processors among"),
     (("verify", "--bootstrap-servers", "127.0.0.1:1", "--timeout", "0.3"), 5, "no broker answered"),
     (("verify", "--data", "DATA", "--prefix", "other"), 4, "made with the prefix 'other'"),

@@ -38,7 +38,7 @@ def test_an_action_on_a_step_that_is_asked_for_again_is_settled(action: Action) 
     first, answer = settled(run)
     assert (first.status, answer.status) == (CommandStatus.DONE, CommandStatus.UNCHANGED)
     assert (answer.request_id, answer.command, answer.run_id) == ("r-1", "ActOnStep", 1)
-    assert answer.reason == "The request was carried out before"
+    assert answer.reason == "The request was already carried out"
 
 
 def test_a_skip_that_is_asked_for_again_after_the_run_has_ended_makes_no_new_run() -> None:

@@ -57,7 +57,7 @@ def test_a_limit_of_iterations_is_told() -> None:
 def test_a_subworkflow_is_named() -> None:
     run = begun(subworkflow("call", "below"))
 
-    assert texts(run, "call") == ["The step asked for an instance of 'below'", "below/1 run 1 was created"]
+    assert texts(run, "call") == ["The step requested an instance of 'below'", "below/1 run 1 was created"]
 
 
 def test_only_children_that_did_not_succeed_are_told_with_their_reasons() -> None:

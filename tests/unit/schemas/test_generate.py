@@ -208,7 +208,7 @@ def test_the_command_fails_when_the_module_has_drifted(tmp_path: Path, capsys: p
     write_sources(tmp_path / "avsc", record("Shared", field("other", "string")))
 
     assert main([*arguments, "--check"]) == 1
-    assert "to be fresh" in capsys.readouterr().err
+    assert "to be up to date" in capsys.readouterr().err
 
 
 def test_the_command_names_the_file_and_the_field_that_it_refuses(

@@ -174,7 +174,7 @@ def test_a_bypassed_step_that_reads_the_signal_fails_with_what_happened() -> Non
     run.act("load", Action.BYPASS)
 
     assert run.steps == {"load": StepStatus.INTERNALLY_FAILED}
-    assert "Expected the signal 'address', but the step goes on without it" in run.changes("load")[-1].reason
+    assert "Expected the signal 'address', but the step continued without it" in run.changes("load")[-1].reason
 
 
 def test_a_bypassed_step_does_not_wait_again_when_it_is_retried() -> None:

@@ -132,8 +132,8 @@ def test_secrets_come_from_the_environment_too() -> None:
         ("hooks: {'a/b': {secrets: [aaaaaaaaaaaaaaaaaaaa]}}", "", "hooks.a/b"),
         ("hooks: {shop: 7}", "", "hooks.shop"),
         ("hooks: 7", "", "hooks"),
-        ("{}", "shop", "part 1 is something else"),
-        ("{}", f"a:{SECRET},shop:short", "part 2 is something else"),
+        ("{}", "shop", "part 1 is different"),
+        ("{}", f"a:{SECRET},shop:short", "part 2 is different"),
     ],
 )
 def test_hooks_that_cannot_be_used_are_refused(text: str, secrets: str, problem: str) -> None:

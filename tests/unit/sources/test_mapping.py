@@ -144,7 +144,7 @@ def test_all_problems_of_a_file_are_told_at_once() -> None:
         "sources.1.name",
     ]
     assert [problem for problem in caught.value.problems if ": Expected " not in problem] == []
-    assert "sources.0.nope: Expected no such member, but found something else" in caught.value.problems
+    assert "sources.0.nope: Expected no such member, but found another value" in caught.value.problems
     assert "sources.1.name: Expected a value, which is required, but found nothing" in caught.value.problems
 
 

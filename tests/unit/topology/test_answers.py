@@ -64,7 +64,7 @@ def position(offset: int, error: KafkaError | None = None) -> Any:
 
 @pytest.mark.parametrize("found", NO_OFFSETS)
 def test_a_number_that_is_no_offset_is_no_answer(found: Any) -> None:
-    with pytest.raises(Unanswered, match=r"No broker has answered where it ends, for t-3 .* asked again") as caught:
+    with pytest.raises(Unanswered, match=r"No broker has answered where it ends, for t-3 .* retried") as caught:
         real_offset(PLACE, found)
 
     assert isinstance(caught.value, CycleAborted)  # the member asks again, and never stops for it

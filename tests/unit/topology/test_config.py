@@ -39,7 +39,7 @@ def test_a_setting_that_is_ours_is_refused_with_the_reason(name: str, kind: str)
     with pytest.raises(BadSetting) as caught:
         settings(extra={f"{kind}{name}": "x"})
 
-    assert str(caught.value) == f"Setting {f'{kind}{name}'!r} is not for you to set: {OWNED[name]}"
+    assert str(caught.value) == f"Setting {f'{kind}{name}'!r} is set by Kapelle: {OWNED[name]}"
 
 
 def test_settings_without_servers_are_refused() -> None:

@@ -145,7 +145,7 @@ def test_a_changelog_that_ends_before_our_tables_is_refused_and_they_are_kept() 
 
     assert (scene.add(), scene.restorer.doubts(scene.shard), bool(scene.restorer)) == ([], True, False)
     scene.now_ms += Limits().doubt_ms
-    with pytest.raises(ChangelogShortened, match=r"reach offset 6, .* said twice that it ends at 5"):
+    with pytest.raises(ChangelogShortened, match=r"reach offset 6, .* reported twice that it ends at 5"):
         scene.add()
 
     assert scene.counts == before

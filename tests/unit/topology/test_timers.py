@@ -202,7 +202,7 @@ def test_a_timer_that_is_not_settled_stops_the_member_whatever_the_policy() -> N
         world = world_of("a", due=ignored, settings=settings)
         world.now_ms += 10
 
-        with pytest.raises(TimerNotSettled, match="for timer 'a' of 'k' in 'reminding' to cancel it or set it anew"):
+        with pytest.raises(TimerNotSettled, match="for timer 'a' of 'k' in 'reminding' to cancel it or set it again"):
             world.run()
 
 

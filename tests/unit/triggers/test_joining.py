@@ -133,7 +133,7 @@ def test_a_signal_without_its_join_key_is_passed_over_and_that_is_told() -> None
     say(engine, "b", day=1)
 
     [passed] = told(engine, c.SignalPassedOver)
-    assert (passed.name, passed.reason) == ("a", "Expected the join keys day among its parameters, but one is missing")
+    assert (passed.name, passed.reason) == ("a", "A parameter for a join key is missing: the trigger joins by day")
     assert starts(engine) == []
 
 

@@ -243,7 +243,7 @@ def test_signals_that_are_passed_over_or_skipped_tell_why() -> None:
     }
     assert found["latest"]["reason"] == "Expected the latest signal, but signal 2 is newer"
     assert found["choosy"]["reason"] == "The condition 'x__day > 5' is not true"
-    assert "join keys other" in found["keyless"]["reason"]
+    assert "joins by other" in found["keyless"]["reason"]
 
 
 def test_a_signal_that_does_not_match_tells_which_condition_failed() -> None:
@@ -322,7 +322,7 @@ def test_a_start_that_was_asked_for_before_is_told_as_such() -> None:
     [
         ("triggers.events", "OFFERED", "It was offered; the trigger has not answered yet, or was disarmed meanwhile"),
         ("workflows.events", "FIRED", "It fired; the start is not visible yet"),
-        ("runs.events", "OFFERED", "It was offered; the step has not taken it: it does not wait any more, or has not"),
+        ("runs.events", "OFFERED", "It was offered; the step has not taken it: it no longer waits, or has not"),
     ],
 )
 def test_what_is_not_visible_yet_is_told_as_such(unseen: str, verdict: str, reason: str) -> None:
@@ -419,7 +419,7 @@ def test_a_workflow_that_did_not_start_tells_what_is_missing() -> None:
     assert found["obstacles"] == []
     assert found["triggers"][0]["missing"] == [
         "The latest 'x' is 1. Expected day = 2, but day is 1",
-        "Nobody has announced 'y' so far",
+        "'y' has not been announced yet",
     ]
     assert found["triggers"][0]["seen"]["y"] is None
 
@@ -432,7 +432,7 @@ def test_a_signal_from_before_the_arming_is_told_as_such() -> None:
     found = view_of(engine).read(triggers.explained, "flow")
 
     assert found is not None
-    assert found["triggers"][0]["missing"] == ["The latest 'x' is 1. The trigger was not armed when it came"]
+    assert found["triggers"][0]["missing"] == ["The latest 'x' is 1. The trigger was not armed when it arrived"]
 
 
 @pytest.mark.parametrize(

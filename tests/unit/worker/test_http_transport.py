@@ -159,7 +159,7 @@ def test_a_token_that_no_header_can_hold_is_refused_without_being_shown(token: s
     with pytest.raises(TransportRefused) as refused:
         HttpTransport("http://127.0.0.1:8080", token)
 
-    assert str(refused.value) == "Expected a token of visible ASCII characters, but found something else"
+    assert str(refused.value) == "Expected a token of visible ASCII characters, but it has other characters"
 
 
 @pytest.mark.parametrize("url", ["", "127.0.0.1:8080", "ftp://host", "http://[::1"])

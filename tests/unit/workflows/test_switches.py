@@ -23,7 +23,7 @@ def test_with_one_running_and_one_queued_nobody_can_be_the_only_one(after: str) 
 
     assert refused.refusal == "PRECONDITION_FAILED"
     assert refused.message == (
-        f"Expected, to switch from SEQUENTIAL to {after}, at most one instance queued or running, but found 2"
+        f"Cannot switch from SEQUENTIAL to {after}: expected at most one instance queued or running, but found 2"
     )
     assert world.seen() == "1r 2q"
 
@@ -44,7 +44,7 @@ def test_a_failure_must_be_dealt_with_before_a_workflow_becomes_strict() -> None
 
     refused = only(c.CommandRefused, world.switch("STRICT_SEQUENTIAL"))
     assert refused.message == (
-        "Expected, to switch from SEQUENTIAL to STRICT_SEQUENTIAL, no failed instance that holds it up, but found 1"
+        "Cannot switch from SEQUENTIAL to STRICT_SEQUENTIAL: expected no failed instance that blocks it, but found 1"
     )
 
     world.unblock()

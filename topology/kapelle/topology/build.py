@@ -151,7 +151,7 @@ class Topology:
     def _check_topics(self) -> None:
         names = [t.name for t in self.topics()]
         for name in sorted({n for n in names if names.count(n) > 1}):
-            raise BadTopology(f"Expected {name!r} to be one topic, but a stream has the name of a topic of ours")
+            raise BadTopology(f"Expected {name!r} to be one topic, but a stream has a name reserved for Kapelle")
 
 
 def _checked(processors: Iterable[AnyProcessor]) -> Sequence[AnyProcessor]:

@@ -53,23 +53,23 @@ class BadSetting(TopologyError):
 
 
 class TopicsDiffer(TopologyError):
-    """Topics are missing or differ from what is needed. The message lists them and the command that mends it."""
+    """Topics are missing or differ from what is needed. The message lists them and the command that fixes it."""
 
     def __init__(self, differences: list[str], mend: str) -> None:
         lines = "\n".join(f"  {line}" for line in differences)
-        super().__init__(f"Expected the topics of this topology, but found:\n{lines}\nTo mend it: {mend}")
+        super().__init__(f"Expected the topics of this topology, but found:\n{lines}\nTo fix it: {mend}")
         self.differences = differences
 
 
 class ChangelogReplaced(TopologyError):
-    """A changelog was deleted and made anew, and what the offsets stand for is not known to be in it."""
+    """A changelog was deleted and created again, and the rows that the offsets stand for may not be in it."""
 
     def __init__(self, topic: str, *, expected: str, found: str) -> None:
         super().__init__(
             f"Expected {topic} to be the changelog that the offsets of its processor were committed with (id "
-            f"{expected}), but found another one of that name (id {found}): to go on would lose what the tables held. "
-            "Bring its records back from a copy if you have one, and then, with all members stopped, say that it is to "
-            "be used as it is: kapelle topics adopt"
+            f"{expected}), but found another one of that name (id {found}): to continue would lose the rows of the "
+            "tables. Restore its records from a copy if you have one. Then stop all members and accept it as it is: "
+            "kapelle topics adopt"
         )
         self.topic = topic
         self.expected = expected
@@ -77,15 +77,15 @@ class ChangelogReplaced(TopologyError):
 
 
 class OffsetsLost(TopologyError):
-    """A group has no offsets, although its changelog shows that it has folded: to begin anew would do it all twice."""
+    """A group has no offsets, but its changelog shows that it has folded: a new beginning would do everything twice."""
 
     def __init__(self, group: str, *, changelog: str, inputs: list[str]) -> None:
         topics = " ".join(f"--topic {name}" for name in inputs)
         super().__init__(
             f"Expected the group {group} to have committed offsets, because its changelog {changelog} has rows, but "
             "found none: they have expired, or were deleted. To fold the inputs from their beginning would do "
-            "everything twice. With all members stopped, say from where to go on, such as from the time of the stop, "
-            "or with --to-earliest if an input was deleted and created again, which deletes its offsets: "
+            "everything twice. With all members stopped, set the offsets, for example to the time of the stop, or "
+            "with --to-earliest if an input was deleted and created again, which deletes its offsets: "
             f"kafka-consumer-groups.sh --bootstrap-server … --group {group} {topics} --reset-offsets --to-datetime … "
             "--execute. To begin with empty tables instead, delete the changelog and run kapelle topics apply"
         )
@@ -99,8 +99,8 @@ class ChangelogShortened(TopologyError):
     def __init__(self, changelog: object, *, expected: int, found: int) -> None:
         super().__init__(
             f"Expected {changelog} to reach offset {expected}, which the tables of this process stand for, but its "
-            f"leader has said twice that it ends at {found}: the brokers have lost records. Keep a copy of the state "
-            "directory; to go on with what the changelog holds, start with another one"
+            f"leader has reported twice that it ends at {found}: the brokers have lost records. Keep a copy of the "
+            "state directory. To continue with the rows of the changelog, start with another directory"
         )
         self.expected = expected
         self.found = found
@@ -115,9 +115,9 @@ class InputLost(TopologyError):
             lines.append(f"  and {len(losses) - LOSSES_SHOWN_MAX} more partitions")
         told = "\n".join(lines)
         super().__init__(
-            f"Expected the inputs of {processor} to hold what it has not read, but found:\n{told}\n"
-            "Bring the records back from a copy if you have one. To go on without them: kapelle processors run … "
-            "--on-lost-input skip, which writes a dead letter about each of these lines"
+            f"Expected the inputs of {processor} to hold all records that it has not read, but found:\n{told}\n"
+            "Restore the records from a copy if you have one. To continue without them: kapelle processors run … "
+            "--on-lost-input skip, which writes a dead letter for each of these lines"
         )
         self.processor = processor
         self.losses = tuple(losses)
@@ -163,8 +163,8 @@ class Unanswered(CycleAborted):
 
     def __init__(self, about: object, asked: str, reason: str) -> None:
         super().__init__(
-            f"No broker has answered {asked}, for {about} ({reason}): a broker or the partition's leader is away. "
-            "The question is asked again"
+            f"No broker has answered {asked}, for {about} ({reason}): a broker or the partition's leader is not "
+            "available. The request is retried"
         )
         self.about = about
         self.reason = reason
@@ -223,7 +223,7 @@ class TimerNotSettled(FoldError):
 
     def __init__(self, processor: str, key: str, name: str) -> None:
         super().__init__(
-            f"Expected the events decided for timer {name!r} of {key!r} in {processor!r} to cancel it or set it anew, "
+            f"Expected the events decided for timer {name!r} of {key!r} in {processor!r} to cancel it or set it again, "
             "but it is still due"
         )
 

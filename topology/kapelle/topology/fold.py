@@ -394,7 +394,7 @@ class Fold:
             raise
         except Exception as error:  # noqa: BLE001 - as in `_message`; the letter that follows is all that remains then
             self._take_back(made, queued)
-            _log.warning("%s could not decide what to do instead: %s: %s", shard, type(error).__name__, error)
+            _log.warning("%s: the fallback decision failed: %s: %s", shard, type(error).__name__, error)
             return
         event = message
         try:

@@ -13,7 +13,7 @@ from kapelle.topology.errors import TopologyError
 
 COUNT_HEADER: Final = "kapelle-redriven"
 SINKS: Final = "sinks."  # what relays to sinks are called, each followed by the name of the sink
-SINK_HINT: Final = "publishing its record again would tell it to all who read its topic"
+SINK_HINT: Final = "publishing its record again would show it to all readers of its topic"
 LEFT_OUT: Final = "left at its coordinates"
 
 
@@ -84,9 +84,7 @@ def redrive_of(codec: Codec, offset: int, data: bytes) -> Redrive:
     if not isinstance(letter, DeadLetter):
         raise NotRedrivable(f"Expected letter {offset} to be a DeadLetter, but found {type(letter).__name__}")
     if letter.stage is Stage.READ:
-        raise NotRedrivable(
-            f"Expected letter {offset} to hold a record, but it tells of records that were lost: {letter.reason}"
-        )
+        raise NotRedrivable(f"Expected letter {offset} to hold a record, but it reports lost records: {letter.reason}")
     if LEFT_OUT in letter.reason:
         where = f"{letter.topic} partition {letter.partition} offset {letter.offset}"
         raise NotRedrivable(f"Expected letter {offset} to hold its record, but that was too large: it is at {where}")

@@ -123,12 +123,10 @@ Until = Annotated[
 ]
 ParentAt = Annotated[
     str | None,
-    typer.Option(
-        "--parent", metavar="WORKFLOW/INSTANCE", help="Only children of this instance, by number. Needs --step."
-    ),
+    typer.Option("--parent", metavar="WORKFLOW/INSTANCE", help="Show only children of this instance. Needs --step."),
 ]
 OfStep = Annotated[
-    str | None, typer.Option("--step", metavar="STEP", help="The step of the parent that started the children.")
+    str | None, typer.Option("--step", metavar="STEP", help="Show only children of this step of the parent.")
 ]
 
 

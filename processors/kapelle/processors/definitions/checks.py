@@ -55,7 +55,7 @@ def check_kinds(steps: tuple[Step, ...], kinds: frozenset[StepKind], path: str, 
 def _check_counts(steps: list[Placed], path: str, report: Report) -> None:
     is_read = not report.has(path) and not report.has(path.rpartition(".")[0])
     if is_read and not 1 <= len(steps) <= STEPS_MAX:
-        report.note(path, f"{len(steps)}", f"from 1 to {STEPS_MAX} steps, those of inner blocks included")
+        report.note(path, f"{len(steps)}", f"from 1 to {STEPS_MAX} steps, including steps of inner blocks")
     for one in steps:
         if len(one.around) == NESTING_MAX:
             report.note(one.path, f"a step {NESTING_MAX + 1} deep", f"blocks that nest at most {NESTING_MAX} deep")

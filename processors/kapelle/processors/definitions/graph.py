@@ -78,8 +78,8 @@ def checked_graph(steps: tuple[Step, ...], path: str, report: Report) -> Graph:
     for name in (one for one in edges if one not in dominators):
         report.note(
             path,
-            f"step {name!r}, which is in a cycle that nothing leads to",
-            "a way from a step without predecessors to every step",
+            f"step {name!r}, which is in a cycle that no other step leads to",
+            "a path to every step from a step without predecessors",
         )
     edges = {name: after for name, after in edges.items() if name in dominators}
     forward = {u: tuple(v for v in after if not _leads_back(u, v, dominators)) for u, after in edges.items()}

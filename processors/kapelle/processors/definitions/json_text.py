@@ -64,7 +64,7 @@ def _integer(text: str) -> int | Decimal:
 def _decimal(text: str) -> Decimal:
     number = bounded_decimal(text)
     if number is None:
-        raise ValueError(f"the number {text[:40]}, which is out of all bounds")
+        raise ValueError(f"the number {text[:40]}, which is out of range")
     return number
 
 
@@ -77,7 +77,7 @@ def bounded_decimal(text: str) -> Decimal | None:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name}, which is no JSON")
+    raise ValueError(f"{name}, which is not valid JSON")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -113,4 +113,4 @@ def is_unicode(text: str) -> bool:
 
 def _text_problems(text: str, path: str) -> Iterator[Problem]:
     if not is_unicode(text):
-        yield Problem(path.encode("utf-8", "replace").decode(), "half of a surrogate pair", "text in Unicode")
+        yield Problem(path.encode("utf-8", "replace").decode(), "an unpaired surrogate", "text in Unicode")

@@ -15,8 +15,8 @@ from kapelle.processors.sel.scope import children
 PARAMS: Final = "params"
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """A call of a function of `params`. An argument that is no literal text is None."""
+class Call(msgspec.Struct, frozen=True):
+    """A call of a function of `params`. An argument that is not a literal text is None."""
 
     function: str
     arguments: tuple[str | None, ...]
@@ -67,7 +67,7 @@ def _texts(value: Any) -> Iterator[str]:
         yield from (item for item in value if isinstance(item, str))
 
 
-def asked_in(text: str, limits: Limits) -> Iterator[Asked]:
+def calls_in(text: str, limits: Limits) -> Iterator[Call]:
     """The calls of functions of `params` in an expression that can be compiled."""
     pending: list[tree.Node] = [parse(text, limits)]
     while pending:
@@ -75,7 +75,7 @@ def asked_in(text: str, limits: Limits) -> Iterator[Asked]:
         if isinstance(node, tree.Access) and isinstance(node.base, tree.Name) and node.base.name == PARAMS:
             first = node.suffixes[0]
             if isinstance(first, tree.Call):
-                yield Asked(first.name, tuple(_text_of(argument) for argument in first.arguments))
+                yield Call(first.name, tuple(_text_of(argument) for argument in first.arguments))
         pending.extend(_parts(node))
 
 

@@ -22,7 +22,7 @@ from kapelle.processors.definitions.composites import LOOP_PARAMS, loop_definiti
 from kapelle.processors.definitions.fields import STEP_PARAM_SEPARATOR
 from kapelle.processors.definitions.graph import nearest
 from kapelle.processors.definitions.loop_checks import SCALARS
-from kapelle.processors.definitions.mentions import Asked, asked_in, expressions_in, names_in
+from kapelle.processors.definitions.mentions import Call, calls_in, expressions_in, names_in
 from kapelle.processors.definitions.models import Step, StepKind, Workflow
 from kapelle.processors.definitions.places import Placed
 from kapelle.processors.definitions.problems import at
@@ -61,7 +61,7 @@ class _Check:
         self.texts = texts
         self.report = texts.report
         self.loops = {one.step.id: one.around for one in steps}  # the loops around each step
-        self.asked: dict[str, tuple[Asked, ...]] = {}
+        self.calls_by_text: dict[str, tuple[Call, ...]] = {}
         self.blocks = {"": _block_of(workflow.steps)}
         self.blocks |= {one.step.id: _block_of(one.step.steps) for one in steps if one.step.steps}
 
@@ -69,7 +69,7 @@ class _Check:
         return self.blocks[one.around[-1].id if one.around else ""]
 
     def names(self, one: Placed, definition: Definition, path: str) -> None:
-        """Look at every `step__param`."""
+        """Check every `step__param`."""
         block = self.block(one)
         for name in dict.fromkeys(names_in(definition, self.texts.sel)):
             meant = [] if self._is_param(name, one) else self._steps_in(name)
@@ -80,18 +80,18 @@ class _Check:
                 self.report.add(path, name, f"a step that leads to {one.step.id!r}, which {near[0]!r} does not")
 
     def calls(self, one: Placed, definition: Definition, path: str) -> None:
-        """Look at the functions that ask for other steps. Children return what literal names ask for, and no more."""
+        """Check the calls that read other steps. Children return only parameters that are named literally."""
         for text in expressions_in(definition):
-            for asked in self._asked(text):
-                match asked:
-                    case Asked("getFromForeach" | "getFromSubworkflow" as function, args) if None in args:
+            for call in self._calls(text):
+                match call:
+                    case Call("getFromForeach" | "getFromSubworkflow" as function, args) if None in args:
                         self.report.add(path, function, f"names as literals in {function}: children return these")
-                    case Asked("getFromForeach", (loop, step, param)):
+                    case Call("getFromForeach", (loop, step, param)):
                         if loop is not None and self._is_before(one, loop, StepKind.FOREACH, path):
                             self._check_inner(self.blocks.get(loop), loop, (step, param), path)
-                    case Asked("getFromSubworkflow", (child, _, _)) if child is not None:
+                    case Call("getFromSubworkflow", (child, _, _)) if child is not None:
                         self._is_before(one, child, StepKind.SUBWORKFLOW, path)
-                    case Asked("getFromStep", (step, _)) if step in self.loops and step not in self.block(one).steps:
+                    case Call("getFromStep", (step, _)) if step in self.loops and step not in self.block(one).steps:
                         self.report.add(path, step, self._elsewhere(one, step, ""))
 
     def condition(self, one: Placed, path: str) -> None:
@@ -108,21 +108,21 @@ class _Check:
             elif name in inner:
                 expected = f"a parameter that the loop carries on: {name!r} must be in its {LOOP_PARAMS}"
                 self.report.add(path, name, expected)
-        for asked in self._asked(one.step.condition or ""):
-            if asked.function.startswith(ASKING):
-                self.report.add(path, asked.function, "no functions that ask for other steps, instances or signals")
+        for call in self._calls(one.step.condition or ""):
+            if call.function.startswith(ASKING):
+                self.report.add(path, call.function, "no functions that ask for other steps, instances or signals")
 
-    def _asked(self, text: str) -> tuple[Asked, ...]:
-        """The functions that it calls. Each text is looked at once: it may stand in many places."""
+    def _calls(self, text: str) -> tuple[Call, ...]:
+        """The calls in a text. Each text is parsed once, because it may occur in many places."""
         if ASKING not in text:
             return ()
-        if text not in self.asked:
+        if text not in self.calls_by_text:
             try:
                 self.texts.sel.program(text)
-                self.asked[text] = tuple(asked_in(text, self.texts.sel.limits))
+                self.calls_by_text[text] = tuple(calls_in(text, self.texts.sel.limits))
             except SelError:
-                self.asked[text] = ()  # it is reported as an expression that cannot be compiled
-        return self.asked[text]
+                self.calls_by_text[text] = ()  # it is reported as an expression that cannot be compiled
+        return self.calls_by_text[text]
 
     def _is_before(self, one: Placed, name: str, kind: StepKind, path: str) -> bool:
         """Whether it is a step of that kind in the same block that comes first. Otherwise report it."""

@@ -112,7 +112,7 @@ class Texts:
         if isinstance(error, LimitExceeded) and error.limit == "decision_visits":
             if not self._is_too_much:  # all that follows would be told the same
                 expected = f"expressions that take at most {COMPILING_VISITS_MAX:,} visits to check, all together"
-                self.report.note(path, "more of them, or longer ones", expected)
+                self.report.note(path, "expressions that take more", expected)
             self._is_too_much = True
             return
         self.report.note(path, f"{shown(text)} ({error})", "an expression in SEL")

@@ -43,7 +43,7 @@ def _check_signal_trigger(trigger: SignalTrigger, path: str, *, texts: Texts, re
     lengths = {len(match.join_keys) for match in trigger.definitions.values()}
     if len(lengths) > 1:
         report.note(
-            where, f"{' and '.join(map(str, sorted(lengths)))} of them", "equally many join_keys for each signal"
+            where, f"{' and '.join(map(str, sorted(lengths)))} of them", "the same number of join_keys for each signal"
         )
     for name, match in trigger.definitions.items():
         _check_signal(name, match, at(where, name), report=report)
@@ -130,7 +130,7 @@ def check_step_signals(step: Step, path: str, *, report: Report) -> None:
         here = at(at(at(path, "signal_dependencies"), index), "match_params")
         ranges = [name for name, match in dependency.match_params.items() if match.operator not in EQUALS]
         if len(ranges) > 1:
-            report.add(here, ranges, "one parameter at most that is compared otherwise than by '=' and 'in'")
+            report.add(here, ranges, "at most one parameter with an operator other than '=' and 'in'")
         for name, match in dependency.match_params.items():
             types = COMPARED_WITH.get(match.operator, OF_SIGNALS)
             _check_types({name: match.param}, here, report, types=types)

@@ -74,7 +74,7 @@ def _definition(match: re.Match[str], value: Any, path: str, report: Report) -> 
 def _kind(value: Any, declared: ParamType | None, path: str, report: Report) -> ParamType:
     inferred = _inferred(value)
     if inferred is None:
-        report.add(path, value, "a value whose type can be told: no null, and lists of one type")
+        report.add(path, value, "a value with a clear type: no null, and lists of one type")
         return declared or ParamType.STRING
     is_empty = value in ([], {}) and declared is not None and ("ARRAY" in declared) == isinstance(value, list)
     if declared in (None, inferred) or (inferred, declared) in WIDER or is_empty:

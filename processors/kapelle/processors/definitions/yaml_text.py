@@ -95,7 +95,7 @@ class _Builder:
 
     def _aliased(self, event: yaml.AliasEvent, path: str) -> Any:
         if event.anchor not in self.anchors:
-            raise _refused(path, f"*{event.anchor}", "an alias of something that stands before it")
+            raise _refused(path, f"*{event.anchor}", "an alias of an earlier anchor")
         value, nodes = self.anchors[event.anchor]
         self._count(nodes, path)
         return value
@@ -132,7 +132,7 @@ def _merged(value: Any, path: str) -> dict[str, Any]:
     """What `<<` adds: an object, or objects of which the earlier count more."""
     parts = value if isinstance(value, list) else [value]
     if not all(isinstance(part, dict) for part in parts):
-        raise _refused(path, "something else", "an object or a list of objects")
+        raise _refused(path, "another value", "an object or a list of objects")
     return {key: inner for part in reversed(parts) for key, inner in part.items()}
 
 
@@ -147,7 +147,7 @@ def _is_plain(event: yaml.ScalarEvent) -> bool:
 def _scalar(event: yaml.ScalarEvent, path: str) -> Any:
     text: str = event.value
     if not is_unicode(text):
-        raise _refused(path, "half of a surrogate pair", "text in Unicode")
+        raise _refused(path, "an unpaired surrogate", "text in Unicode")
     if event.tag in ("!", f"{CORE}str") or (event.tag is None and not _is_plain(event)):
         return text
     if text in WORDS:

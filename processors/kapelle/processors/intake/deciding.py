@@ -1,4 +1,4 @@
-"""What is decided on a record on the public topic of signals. There are no events, so nothing is applied."""
+"""Decisions on records of the public topic of signals. There are no events, so nothing is applied."""
 
 from collections.abc import Callable, Iterator
 
@@ -13,13 +13,13 @@ from kapelle.schemas import contracts as c
 
 @intake.decides(Foreign)
 def take_foreign(message: Message[Foreign], _: Intake, __: int) -> Iterator[Effect]:
-    """A record in somebody else's form."""
+    """A record in a form of another product."""
     yield _handed_on(lambda: read(message.value, message.headers))
 
 
 @intake.decides(c.AnnounceSignal)
 def take_ours(message: Message[c.AnnounceSignal], _: Intake, __: int) -> Iterator[Effect]:
-    """A record in our form, which anyone may have written."""
+    """A record in Kapelle's own form. Its content is not trusted: any client can write to the topic."""
     yield _handed_on(lambda: checked(message.value))
 
 

@@ -1,4 +1,4 @@
-"""The forms in which others announce signals, and what is read from each.
+"""The forms in which clients announce signals, and which fields are read from each.
 
 | form | name | id | when | parameters |
 |---|---|---|---|---|

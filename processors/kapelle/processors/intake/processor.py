@@ -1,4 +1,4 @@
-"""The processor `intake`: reads signals in any form, wherever they stand, and hands each to the keeper of its name."""
+"""The processor `intake`: reads signals in any form, and sends each to the partition of its name."""
 
 from typing import Final
 

@@ -83,7 +83,7 @@ def definition_of(name: str, raw: Any, *, trusted: bool = False, depth: int = 0)
     if depth > NESTING_MAX:
         raise BadDefinition(name, f"it nests deeper than {NESTING_MAX}")
     if not trusted and (taken := SYSTEM_KEYS & raw.keys()):
-        raise BadDefinition(name, f"{min(taken)!r} is set by the system alone")
+        raise BadDefinition(name, f"{min(taken)!r} can only be set by the system")
     kind = _choice(ParamType, raw.get("type"), name, "type")
     expression = _text(raw, "expression", name)
     has_value = raw.get("value") is not None
@@ -114,7 +114,7 @@ def _literal(name: str, kind: ParamType, value: Any, nested: tuple[bool, int]) -
     try:
         return coerced(name, kind, value).value
     except NotConvertible as error:
-        raise BadDefinition(name, f"its value is {error.found}, which is no {kind}") from None
+        raise BadDefinition(name, f"its value is {error.found}, which is not a {kind}") from None
 
 
 def _choice(options: type[Any], value: Any, name: str, what: str) -> Any:
@@ -122,7 +122,7 @@ def _choice(options: type[Any], value: Any, name: str, what: str) -> Any:
         return options(str(value).upper())
     except ValueError:
         raise BadDefinition(
-            name, f"{value!r} is no {what}: expected one of {', '.join(str(option) for option in options)}"
+            name, f"{value!r} is not a valid {what}: expected one of {', '.join(str(option) for option in options)}"
         ) from None
 
 

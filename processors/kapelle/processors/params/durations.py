@@ -54,7 +54,7 @@ def _filled_in(written: int | str, lookup: Lookup) -> str:
         return interpolated(written, lookup, at_most(FILLED_IN_CHARS_MAX)).strip()
     except TextTooLong:
         raise BadNumber(
-            f"at most {FILLED_IN_CHARS_MAX:,} characters once its parameters are filled in", written
+            f"at most {FILLED_IN_CHARS_MAX:,} characters after its parameters are substituted", written
         ) from None
     except KeyError as error:
         raise BadNumber(f"only parameters of the workflow, and not {error.args[0]!r}", written) from None

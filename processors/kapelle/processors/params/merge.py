@@ -72,7 +72,7 @@ def merge(baseline: Definitions, changes: Definitions, stage: Stage) -> dict[str
 def merged_one(name: str, base: Definition | None, change: Definition, stage: Stage) -> Definition:
     """One parameter after one stage."""
     if not stage.is_system and change.internal_mode is not None:
-        raise MergeRefused(name, stage.layer, "the internal mode is set by the system alone")
+        raise MergeRefused(name, stage.layer, "the internal mode can only be set by the system")
     mode = _mode(base, change, stage)
     made = Definition(
         type=base.type if base else change.type,

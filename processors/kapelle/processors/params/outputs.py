@@ -36,7 +36,7 @@ def with_outputs(
         if name not in params:
             raise MergeRefused(name, OUTPUT_LAYER, "it is not defined in params")
         if output.value is None:
-            raise MergeRefused(name, OUTPUT_LAYER, "output data must be literal")
+            raise MergeRefused(name, OUTPUT_LAYER, "outputs must be literal values, not expressions")
         before = literal(params[name])
         made = merged_one(name, before, output, OUTPUT_STAGE)
         if made is before:

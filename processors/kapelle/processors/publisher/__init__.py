@@ -1,4 +1,4 @@
-"""Publishers: what happens inside, made into records for others. Each public topic of changes is one's history.
+"""Publishers: turn internal events into public records. Each public topic of changes is the history of one publisher.
 
     workflows.events ─▶ publisher.workflows ─▶ public.workflows.changes, public.workflows.state
                      └▶ publisher.instances ─▶ public.instances.changes, public.instances.state

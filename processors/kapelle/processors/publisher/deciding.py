@@ -1,4 +1,4 @@
-"""The decisions of the publishers, which are in the modules that are imported here.
+"""The decisions of the publishers: this module imports the modules that have them.
 
 | module | publisher |
 |---|---|

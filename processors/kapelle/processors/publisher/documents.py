@@ -1,4 +1,4 @@
-"""What is read in events to publishers, before they are decided on."""
+"""Reads and checks the JSON in events to publishers, before a decision."""
 
 from kapelle.processors.definitions.properties import Properties
 from kapelle.processors.publisher.processor import workflows

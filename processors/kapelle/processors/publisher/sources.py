@@ -1,4 +1,4 @@
-"""The parts that all publishers share: the number of a key's next record, and the coordinates of the source event."""
+"""Parts that all publishers share: the number of a key's next record, and the coordinates of the source event."""
 
 from typing import Any, Final
 

@@ -1,6 +1,6 @@
-"""`publisher.steps`: the statuses of steps. What an attempt passes at once is one record, with all that it passed.
+"""`publisher.steps`: the statuses of steps. Statuses that an attempt passes at once are one record.
 
-It also reads that iterations and rounds start and end, and tells `publisher.instances`, which publishes it.
+It also reads the starts and ends of iterations and rounds, and sends them to `publisher.instances`.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The public streams: changes, and beside them the current state of each thing that changes.
+"""The public streams: changes, and the current state of each changed thing.
 
 Changes are kept for ever and keyed as the history that they are made from. A state is the latest change of one
 workflow, instance or step, by its own key, in a compacted topic. One type of record each: any sink can take them.

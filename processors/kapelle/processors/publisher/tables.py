@@ -1,4 +1,4 @@
-"""The tables of the publishers: the number of each key's last record, and what records repeat of earlier events."""
+"""The tables of the publishers: the number of each key's last record, and earlier fields that records repeat."""
 
 import msgspec
 

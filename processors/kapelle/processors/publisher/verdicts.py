@@ -1,4 +1,4 @@
-"""`publisher.signals`: what became of every signal, and what each trigger made of it. A firing is a record per signal.
+"""`publisher.signals`: the outcome of every signal, and the verdict of each trigger. A firing is one record per signal.
 
 | event | verdict | key |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""`publisher.workflows`: what is pushed, activated, changed and deleted, each with what the workflow is after it."""
+"""`publisher.workflows`: pushes, activations, changes and deletions, each with the state of the workflow after it."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar

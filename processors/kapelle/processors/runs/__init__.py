@@ -1,4 +1,4 @@
-"""The processor `runs`: instances and their steps, from first to last. The laws are in `states` and `flow`."""
+"""The processor `runs`: instances and their steps, from start to end. The laws are in `states` and `flow`."""
 
 from kapelle.processors.runs import applying, deciding, documents  # noqa: F401  register what is applied and decided
 from kapelle.processors.runs.processor import runs

@@ -1,7 +1,7 @@
-"""Which answer ended an attempt: a digest of it stands in the event, so that another answer is known as such.
+"""The report that ended an attempt: a digest of it is in the event, so that a different report is recognized.
 
-An attempt is answered once. A worker that has not heard what became of its answer gives it again, and is told that it
-was taken; an answer with other outputs or signals was not taken, whatever the attempt has become.
+An attempt is answered once. A worker that did not receive the outcome sends the same report again, and learns that it
+was accepted. A report with other outputs or signals is refused, whatever the state of the attempt.
 """
 
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""How events of a run change its tables. Nothing is decided here: all that is needed stands in the event."""
+"""How the events of a run change its tables. Nothing is decided here: everything that is needed is in the event."""
 
 import msgspec
 

@@ -1,10 +1,10 @@
-"""Which parameters of its children a workflow reads, found in the texts of its definition.
+"""Which parameters of its children a workflow reads, according to the texts of its definition.
 
     params.getFromForeach('loop', 'step', 'param')
     params.getFromSubworkflow('call', 'step', 'param')
 
-A push refuses calls whose names are not literals, so the texts tell all of them. A child gives these parameters back
-when it ends, and nobody has to look into another instance.
+A push refuses calls whose names are not literals, so the texts contain all of them. A child returns these parameters
+when it ends, so that no instance has to read the tables of another one.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Attempts: which try of which step something is about."""
+"""Attempts: the run, step, iteration and number of one try."""
 
 import msgspec
 

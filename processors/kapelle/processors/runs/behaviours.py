@@ -1,4 +1,4 @@
-"""What each kind of step does: the table that the flow asks, and the kinds that the engine does itself.
+"""The table of step kinds that the flow uses, and the kinds that the engine executes itself.
 
 | kind | begin | resume | take back | timers |
 |---|---|---|---|---|

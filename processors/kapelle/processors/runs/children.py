@@ -1,7 +1,7 @@
-"""What is decided on the answers of children, and on the timers of composite steps.
+"""Decisions on the answers of children and on the timers of composite steps.
 
-The end of an iteration is counted without a look at the definition or the parameters of the run, unless it is the last
-one or has failed: a loop of 25,000 iterations costs for each of them what a loop of ten does.
+The end of an iteration is counted without reading the definition or the parameters of the run, unless it is the last
+one or has failed: an iteration costs the same in a loop of 25,000 as in a loop of ten.
 """
 
 from kapelle.processors.runs.behaviours import BEHAVIOURS

@@ -1,4 +1,4 @@
-"""How a restart finds its way in a tree of instances: up to where something still runs, and down again.
+"""Restarts in a tree of instances: up to the first ancestor that still runs, and down again.
 
 | the instance | what a restart of one of its children does |
 |---|---|
@@ -46,6 +46,7 @@ def restart_ended(flow: Flow, request: Request, restart: Restart, params: str) -
     parent = flow.run.parent
     if parent is None:
         return _queue(flow, request, restart, params)
+    # Parameters go up only if the request changes them. Otherwise the parent gives its present ones on the way down.
     changed = params if params != flow.run.params else restart.params
     up = msgspec.structs.replace(restart, params=restart.params if restart.path else changed)
     flow.draft.send(
@@ -92,7 +93,7 @@ def restart_below(request: c.RestartBelow, draft: RunDraft, now_ms: int) -> Done
     run, row = draft.state.runs.get((draft.key,)), draft.state.steps.get((draft.key, request.step_id))
     child = draft.state.children.get((draft.key, request.step_id, request.number))
     if run is None or row is None or child is None:
-        raise not_found(f"Expected step {request.step_id!r} of {draft.key} to have child {request.number}: it has not")
+        raise not_found(f"Step {request.step_id!r} of {draft.key} has no child {request.number}")
     below = Restart.parse(request.restart)
     restart = msgspec.structs.replace(below, path=(Hop(request.step_id, request.number), *below.path))
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
@@ -126,9 +127,11 @@ def restart_below(request: c.RestartBelow, draft: RunDraft, now_ms: int) -> Done
 def _check_running(flow: Flow, request: c.RestartBelow, row: StepRow) -> None:
     """Refuse to restart a child of a step that neither has failed nor is a foreach that runs."""
     if is_ending(flow):
-        raise conflict(f"Expected {flow.key} to go on, but it is ending: restart it when it has ended")
+        raise conflict(f"{flow.key} is ending: restart it after it ends")
     mode = flow.plan.steps[request.step_id].step.failure_mode
     fan = fan_of(flow, request.step_id, row)
+    # A step that ends tells its children in order of their numbers: one that began again behind that place would not
+    # be told.
     is_in_place = fan is not None and fan.kind is ChildKind.FOREACH and fan.ending is None
     if not is_in_place and row.status not in RESTARTABLE_IN_RUN:
         raise invalid(
@@ -155,6 +158,7 @@ def restart_child(command: c.RestartChild, draft: RunDraft, now_ms: int) -> None
         else:
             params = _params_of_child(command, restart, run, draft, now_ms)
     except Refused as refused:
+        # Run 0, because no run exists: it answers a parent whatever run it waits for.
         draft.send(
             RUN_INTERNAL, command.parent.key, child_end(command.parent, 0, InstanceStatus.FAILED, refused.message)
         )

@@ -1,4 +1,4 @@
-"""What every part of a decision about a run needs: the tables as a draft, the plan, the time, rows and changes.
+"""The context of a decision about a run: the tables as a draft, the plan, the time, rows and changes.
 
     context ─▶ loops, dependencies, signalling, dispatch ─▶ gates ─▶ flow ─▶ behaviours ─▶ people, givenup ─▶ deciding
 

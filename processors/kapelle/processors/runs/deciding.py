@@ -1,4 +1,4 @@
-"""The decisions of `runs`. Here: what is decided on messages of other processors and of workers, and on time.
+"""The decisions of `runs`. This module has those on messages of other processors and of workers, and on timers.
 
 | module | decides on |
 |---|---|

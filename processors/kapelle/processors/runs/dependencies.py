@@ -78,7 +78,7 @@ def _condition(param: str, operator: Operator, value: Any) -> Condition:
     if operator is not Operator.IN:
         return Condition(param, operator, scalar_of(param, value))
     if not isinstance(value, list | tuple):
-        raise BadSignal(f"Expected a list that {param!r} of a signal is in, but found {value!r}")
+        raise BadSignal(f"Expected a list of values for {param!r} of a signal, but found {value!r}")
     return Condition(param, operator, [scalar_of(param, one) for one in value])
 
 

@@ -1,4 +1,4 @@
-"""How work is given out to workers, under a token and a lease, and taken back from them."""
+"""Tasks: assigned to workers under a token and a lease, and taken back from them."""
 
 from hashlib import sha256
 from typing import Final

@@ -1,4 +1,4 @@
-"""What is read in commands to `runs` that only processors send, before they are decided on."""
+"""Reads and checks the JSON in internal commands to `runs`, before a decision."""
 
 from collections.abc import Mapping
 
@@ -45,7 +45,7 @@ def _restart(text: str) -> Restart:
 def _of_steps(by_step: Mapping[str, object], plan: Plan) -> None:
     for step_id, given in by_step.items():
         if not isinstance(given, dict):
-            raise TypeError(f"the parameters of step {step_id!r:.80} are no object")
+            raise TypeError(f"the parameters of step {step_id!r:.80} are not an object")
         if step_id in plan.steps:
             plan.steps[step_id].definitions_with(definitions_of(given))
 
@@ -59,7 +59,7 @@ def terminate_run(command: c.TerminateRun) -> None:
 @runs.reads(c.EndQueuedRun)
 def end_queued_run(command: c.EndQueuedRun) -> None:
     if command.status not in INSTANCE_TERMINAL:
-        raise ValueError(f"{command.status} is not the end of a run")
+        raise ValueError(f"{command.status} is not a terminal status")
 
 
 @runs.reads(c.RestartBelow)
@@ -77,7 +77,7 @@ def restart_child(command: c.RestartChild) -> None:
 @runs.reads(c.RecordChildEnd)
 def record_child_end(command: c.RecordChildEnd) -> None:
     if command.status not in INSTANCE_TERMINAL:
-        raise ValueError(f"{command.status} is not the end of a child")
+        raise ValueError(f"{command.status} is not a terminal status")
     read_back(command.values)
 
 

@@ -1,4 +1,4 @@
-"""What expressions may ask about a run: the instance, what started it, the steps that are complete, the step itself."""
+"""Values that expressions can read about a run: the instance, its initiator, complete steps, and the step itself."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -112,7 +112,7 @@ class StepFacts(ParamsHost):
                 f"Expected the step to have the signal of its dependency {index}, but it does not have it"
             )
         if row.sequence == BYPASSED:
-            raise ExtensionFailed(f"Expected the signal {row.name!r}, but the step goes on without it")
+            raise ExtensionFailed(f"Expected the signal {row.name!r}, but the step continued without it")
         if index not in self._dependencies:
             self._dependencies[index] = msgspec.json.decode(row.params)
         return known_of(self._dependencies[index], param, f"a parameter of the signal {row.name!r}")

@@ -1,15 +1,15 @@
-"""A decision about a run: steps are created, begun, completed and failed until nothing more can happen.
+"""A decision about a run: steps are created, started, completed and failed until nothing more can happen.
 
     created ─▶ begun ─▶ done: its conditions are evaluated, the steps after it are told, and created if they are ready
-                   └──▶ failed: tried again later, or for good
+                   └──▶ failed: retried later, or permanently
 
 1. A step is created when all its predecessors are complete; it runs if one of the conditions towards it was true.
 2. An iteration of a loop is over when all its steps are. If an edge back was true it is repeated; else the edges that
    lead out count.
-3. A run is done when none of its steps is active. Nothing has to be looked for: what could be created has been.
-4. A decision ends after `CHANGES_MAX` changes, and work on expressions counts as changes: the steps left over are
-   created, and timers go on with them, in turns with other workflows. A run that has made `AT_ONCE_MAX` attempts pauses
-   between such decisions, so that a loop that never waits does not overload the readers of its events.
+3. A run is done when none of its steps is active. No search is needed: every step that is ready has been created.
+4. A decision ends after `CHANGES_MAX` changes, and work on expressions counts as changes. The remaining steps are
+   created, and timers continue with them, in turns with other workflows. A run that has made `AT_ONCE_MAX` attempts
+   pauses between such decisions, so that a loop that never waits does not overload the readers of its events.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Behaviour(msgspec.Struct, frozen=True):
 
 
 class Flow(RunContext):
-    """A decision about a run that makes it go on."""
+    """A decision that advances a run."""
 
     def __init__(self, draft: Draft[Runs], cause: str, now_ms: int, behaviours: Mapping[str, Behaviour]) -> None:
         super().__init__(draft, cause, now_ms)
@@ -90,6 +90,7 @@ class Flow(RunContext):
 
     def end_as(self, status: InstanceStatus, reason: str) -> None:
         """End the run like this, now or when the children of its steps have ended."""
+        # Children may still run after all steps were told to end: the run stays active and keeps the status for later.
         if self.is_active:
             self.draft.emit(c.RunEnding(run_id=self.run.run_id, status=status, reason=reason, at_ms=self.now_ms))
         else:
@@ -127,6 +128,7 @@ class Flow(RunContext):
     def _create(self, step_id: str) -> None:
         step, attempt = self.plan.steps[step_id], self._first(step_id)
         join = self.state.joins.get((self.key, step_id)) or NO_JOIN
+        # Before the skip: a skipped step leads on, so it must not enter a branch that no condition has chosen.
         if step.indegree and not join.satisfied:
             self._complete(step, attempt, (StepStatus.CREATED, StepStatus.UNSATISFIED), params=None)
         elif step_id in self.skipped:
@@ -165,6 +167,7 @@ class Flow(RunContext):
     ) -> None:
         """The work is done: its signals are announced. `reported` are those that its worker reports."""
         try:
+            # All signals are made before the step completes: if one of them is not valid, none is announced.
             announced = signalling.outputs(self, step, attempt, params, reported)
         except ParamError as error:
             self.change(attempt, (*passed, StepStatus.INTERNALLY_FAILED), reason=str(error))
@@ -223,6 +226,7 @@ class Flow(RunContext):
     def time_out(self, step_id: str, row: StepRow) -> None:
         """An attempt takes too long: the work is taken back before the next attempt begins."""
         reason = f"Attempt {row.attempt} took longer than its time-out"
+        # Otherwise children still run: the step ends as TIMED_OUT after the last of them.
         if self.take_back(step_id, row, Ending(Action.TIME_OUT, StepStatus.TIMED_OUT, reason)):
             self.fail(self.plan.steps[step_id], row, Kind.TIMEOUT, reason)
 
@@ -242,8 +246,10 @@ class Flow(RunContext):
 
     def stop_all(self, action: Action, status: StepStatus, reason: str) -> None:
         """End every step that is active."""
+        # Steps that became ready in this decision must not begin after the stop.
         self.ready.clear()
         for (_, step_id), row in list(self.state.steps.prefix((self.key,))):
+            # Until this run reaches a step, its row is that of an earlier run.
             is_active = row.status in ACTIVE and row.run_id == self.run.run_id
             # First taken back, then ended: what is to be taken back is known by the row as it is before.
             if is_active and self.take_back(step_id, row, Ending(action, status, reason, is_alone=False)):
@@ -261,6 +267,7 @@ class Flow(RunContext):
             back: dict[str, bool] = {}
             if step.back:
                 back = self._conditions(step.back, step, attempt, params)
+                # Before the change: a loop that is too long fails this step.
                 loops.check_iterations(self, back)
         except ParamError as error:
             if statuses[-1] is not StepStatus.SKIPPED:
@@ -278,6 +285,7 @@ class Flow(RunContext):
             deferred=step.deferred,
             loop=step.loop,
         )
+        # Edges that lead out of a loop count when the loop ends: until then it may be repeated.
         self.tell(to for to in forward if to not in step.deferred)
         if step.loop is not None:
             loops.end_iteration(self, step.loop)

@@ -1,10 +1,10 @@
-"""What an attempt passes between created and started, in this order: its signals, then its parameters.
+"""The gates between created and started, in this order: signals, then parameters.
 
     CREATED ─▶ INITIALIZED ─▶ signals ─▶ parameters ─▶ STARTING
 
 A gate is a function. It lets the attempt pass (True), makes it wait (False), or fails it (it raises a `ParamError`).
-Whatever makes an attempt wait changes its state and says in `GATES_AFTER` which gates are left when it goes on. So an
-attempt passes each gate once, however long it waits at one of them.
+A gate that makes an attempt wait changes its state, and `GATES_AFTER` lists the gates that remain for each such state.
+So an attempt passes each gate once, however long it waits at one of them.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ def signals(context: RunContext, launch: Launch) -> bool:
 
 
 def parameters(context: RunContext, launch: Launch) -> bool:
-    """Evaluate the parameters, as late as possible: an attempt that has waited sees the time at which it goes on."""
+    """Evaluate the parameters, as late as possible: an attempt that has waited sees the time at which it continues."""
     launch.passed = (*launch.passed, StepStatus.EVALUATING_PARAMS)
     launch.params = context.expressions.params(launch.step, launch.attempt)
     launch.params_json = checked_json(launch.attempt.step_id, launch.params)

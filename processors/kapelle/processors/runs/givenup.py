@@ -1,4 +1,4 @@
-"""What becomes of a run whose decision was given up, because it ran out of time, memory or stack.
+"""The effects on a run when its decision is given up, because it ran out of time, memory or stack.
 
 Work of the run itself: the run fails with the reason, and all its active steps are stopped. So its place in the run
 strategy is free for the next one. A request of a person is refused, and the run goes on as it was: `OnDraft` sees to

@@ -1,4 +1,4 @@
-"""Loops of a run: an iteration is over when all its steps are, and then it is repeated or left."""
+"""Loops of a run: when all steps of an iteration have ended, the loop is repeated or left."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -53,6 +53,8 @@ def _enter(context: RunContext, header: str) -> None:
     plan, loops = context.plan, context.plan.graph.loops
     inside = [one for one, loop in loops.items() if loop.body <= loops[header].body]
     steps = tuple(one for one in plan.graph.order if one in loops[header].body)
+    # Inner loops count on instead of beginning at 1: the iteration is part of the seed and the idempotency key of an
+    # attempt, which must not repeat within a run.
     iterations = {one: loop_of(context, one).iteration + 1 for one in inside}
     pending = {one: plan.pending[one] for one in inside}
     context.emit(

@@ -218,7 +218,7 @@ def parsed_object(text: str) -> dict[str, Any]:
     if nests_too_deep(text, found):
         raise ParamError(f"Expected parameters as JSON that nests at most {NESTED_JSON_MAX} deep, but it nests deeper")
     if not isinstance(found, dict):
-        raise ParamError("Expected parameters as a JSON object by name, but found something else")
+        raise ParamError("Expected parameters as a JSON object by name, but found another value")
     return found
 
 

@@ -1,6 +1,6 @@
-"""What is decided on what people ask for: actions on a step, restarts of an instance or a step. Each request acts once.
+"""Decisions on requests of users: actions on a step, restarts of an instance or a step. Each request acts once.
 
-| the request was | and is asked for again |
+| the request was | and arrives again |
 |---|---|
 | refused, or never made | it is decided on, as if for the first time |
 | carried out on a step | it is settled: nothing else comes of it |
@@ -212,7 +212,7 @@ def _step_restart_refused(flow: Flow, request: c.RestartRun, row: StepRow | None
     if request.run_params != "{}":
         return f"Expected run_params only for an instance that has ended, but it is {flow.run.status}"
     if is_ending(flow):
-        return "Expected a run that goes on, but it is ending: restart the instance when it has ended"
+        return "The run is ending: restart the instance after it ends"
     if row.status not in RESTARTABLE_IN_RUN:
         return f"Expected step {request.step_id!r} to have failed while the instance runs, but it is {row.status}"
     mode = flow.plan.steps[request.step_id].step.failure_mode

@@ -1,4 +1,4 @@
-"""A definition made ready to be run: its graph, its loops, and for each step what is the same for every run."""
+"""A definition prepared for execution: its graph, its loops, and for each step the facts that all runs share."""
 
 from __future__ import annotations
 

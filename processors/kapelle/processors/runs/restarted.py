@@ -1,4 +1,4 @@
-"""The parameters of a run that is restarted: those of the last run, changed by what is given."""
+"""The parameters of a restarted run: those of the last run, with the changes of the request."""
 
 from collections.abc import Mapping
 from typing import Any

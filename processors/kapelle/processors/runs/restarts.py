@@ -1,4 +1,4 @@
-"""Running an instance again: which steps run, and what they know of those that do not.
+"""Restarts of an instance: which steps run again, and what is kept of the other steps.
 
 | policy | steps that run |
 |---|---|
@@ -7,7 +7,7 @@
 | RESTART_FROM_SPECIFIC | the named step, and all that come after it |
 
 A step that does not run keeps its state, its parameters, and the conditions that it decided: those count for a join
-that runs again. A loop goes on in the iteration that it was in, unless it runs again from its first step.
+that runs again. A loop continues in its current iteration, unless it runs again from its first step.
 """
 
 from __future__ import annotations
@@ -157,6 +157,7 @@ def _is_first(step_id: str, runs: frozenset[str], plan: Plan, arrived: Mapping[s
 
 
 def _pending(header: str, runs: frozenset[str], open_loops: list[str], plan: Plan) -> int:
+    # As in `loops.end_iteration`, an inner loop counts as one pending part of the loop around it.
     steps = sum(1 for one in plan.graph.loops[header].body & runs if next(loops_of(plan.graph, one), None) == header)
     inner = sum(1 for one in open_loops if plan.graph.loops[one].parent == header)
     return steps + inner
@@ -173,15 +174,17 @@ def step_params(text: str, plan: Plan) -> dict[str, Any]:
         if not steps:
             raise ParamError(f"Expected a step of the workflow in step_run_params, but found {step_id[:80]!r}")
         if not isinstance(given, dict):
-            raise ParamError(f"Expected step_run_params of {step_id!r} as an object, but found something else")
+            raise ParamError(f"Expected step_run_params of {step_id!r} as an object, but found another value")
         check_run_params(given)
         for step in steps:
+            # Merged only to find errors now: the step merges them again when it begins.
             step.definitions_with(definitions_of(given))
     return by_step
 
 
 def check_size(*texts: str) -> None:
     """Refuse what the records of a restart cannot hold."""
+    # A character has at most four bytes in UTF-8: texts are encoded only if they may be too long.
     found = sum(len(text.encode()) for text in texts) if 4 * sum(map(len, texts)) > RESTART_BYTES_MAX else 0
     if found > RESTART_BYTES_MAX:
         raise ParamError(f"Expected at most {RESTART_BYTES_MAX:,} bytes of parameters, but found {found:,}")

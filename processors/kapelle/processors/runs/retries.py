@@ -1,4 +1,4 @@
-"""When a failed attempt is tried again, and after how long.
+"""Whether a failed attempt is retried, and after which delay.
 
 | failure | counted as | limit | delay |
 |---|---|---|---|

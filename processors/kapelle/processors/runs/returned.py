@@ -1,4 +1,4 @@
-"""What expressions read of the children of a step: parameters that the children gave back when they ended.
+"""Values that expressions read from the children of a step: the parameters that children returned at their end.
 
 | expression | value |
 |---|---|
@@ -101,5 +101,5 @@ class Returned:
     def _value(self, step_id: str, child: ChildRow, number: int) -> dict[tuple[str, str], SelValue]:
         back: GivenBack = read_back(child.values)
         if back.is_too_large:
-            raise ExtensionFailed(f"Expected child {number} of {step_id!r} to return less: its values are too large")
+            raise ExtensionFailed(f"The values returned by child {number} of {step_id!r} are too large")
         return {(step, name): typed(value) for step, given in back.steps.items() for name, value in given.items()}

@@ -1,4 +1,4 @@
-"""Signals that a step announces. Those that it waits for are in `dependencies`.
+"""Signals that a step announces. Signals that a step waits for are in `dependencies`.
 
 A step that has succeeded announces its outputs, each with an id made from its name and parameters, so that doing the
 step again does not announce them twice.

@@ -1,4 +1,4 @@
-"""The beginning of a run: the one event that says so, made from the command that asks for it."""
+"""The start of a run: the first event, created from the command that requests it."""
 
 from kapelle.processors.runs import restarts
 from kapelle.processors.runs.plan import digest_of

@@ -1,4 +1,4 @@
-"""The states of steps, which may follow which, and what each of them means. Everything else in this package asks here.
+"""The states of steps, their transitions, and what each of them means. Every other module of this package uses these.
 
 `NEXT` is the law: `RunContext.change` refuses a change that it does not allow. `docs/states.md` is drawn from it.
 

@@ -1,4 +1,4 @@
-"""What the states of its steps make of a run, and what all its runs make of an instance."""
+"""The status of a run, derived from its steps, and the status of an instance, derived from its runs."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The tables of `runs`: one row for a run, one for how far it is, one for each step, and what waits for what.
+"""The tables of `runs`: runs with their progress, steps, and what waits for what.
 
 All keys begin with the key of the instance, `workflow/instance`. The rows of steps outlive a run: together they are the
 instance as all its runs have left it, and a restart takes away those that run again.

@@ -1,4 +1,4 @@
-"""What is decided on the report of a worker.
+"""Decisions on the reports of workers.
 
 | report | the attempt is STARTING | RUNNING, by this worker | RUNNING, by another | over, or another attempt |
 |---|---|---|---|---|
@@ -79,7 +79,7 @@ def lease_lost(flow: Flow, step: StepPlan, row: StepRow) -> None:
     The silent worker may still work on it. It is told to stop, and its later reports do not have the token of the new
     attempt.
     """
-    reason = f"Nothing was heard of {row.worker!r} for as long as its lease"
+    reason = f"The engine did not hear from {row.worker!r} during its lease"
     take_back(flow, step.step.id, row, Ending(Action.STOP, StepStatus.PLATFORM_FAILED, reason))
     flow.fail(step, row, Kind.PLATFORM, reason, at_once=True)
 
@@ -87,6 +87,7 @@ def lease_lost(flow: Flow, step: StepPlan, row: StepRow) -> None:
 def resume(flow: Flow, step: StepPlan, row: StepRow, report: c.ReportTask) -> None:
     """Go on with a step as its worker reports."""
     _keep_log(flow, report, row)
+    # Before the report is acted on: the event that ends the attempt has the digest of the report.
     if (answer := answer_of(report)) is not None:
         flow.answered = (report.step_id, row.attempt, row.iteration, answer)
     TAKEN[report.report](flow, report, step, row)
@@ -143,15 +144,17 @@ def _succeeded(flow: Flow, report: c.ReportTask, step: StepPlan, row: StepRow) -
             outputs = definitions_of(parsed_object(report.outputs))
             means = Validating(SEL, flow.expressions.budget(attempt))
             params = with_outputs(params, outputs, means=means, now_ms=flow.now_ms)
+            # Outputs may make the parameters larger than a record.
             checked_json(report.step_id, params)
     except ParamError as error:
-        reason = f"Expected output data that fits the step's parameters: {error}"
+        reason = f"Expected outputs that match the step's parameters: {error}"
         flow.change(attempt, (*passed, StepStatus.INTERNALLY_FAILED), reason=reason, worker=report.worker)
         return
     flow.finish(step, attempt, passed, params, report.signals)
 
 
 def _passed(row: StepRow) -> tuple[StepStatus, ...]:
+    # Short work may be done before STARTED is reported: the attempt passes RUNNING all the same.
     begun = (StepStatus.RUNNING,) if row.status is StepStatus.STARTING else ()
     return (*begun, StepStatus.FINISHING)
 
@@ -171,6 +174,7 @@ def _fatal(flow: Flow, report: c.ReportTask, step: StepPlan, row: StepRow) -> No
 
 def _stopped(flow: Flow, report: c.ReportTask, step: StepPlan, row: StepRow) -> None:
     reason = report.message or f"The worker {report.worker!r} stopped the task"
+    # Not a failure of the work: neither retries nor the failure mode apply.
     flow.change(attempt_of(step.step.id, row), (StepStatus.STOPPED,), reason=reason)
 
 

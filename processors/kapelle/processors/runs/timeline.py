@@ -1,4 +1,4 @@
-"""The timeline of an instance: one entry for each event of the instance, in words for people.
+"""The timeline of an instance: one entry for each event of the instance, as text for users.
 
     entries = timeline([*workflow_events, *run_events])
     entry = entry_of(event)          # None if the event belongs to no timeline
@@ -240,7 +240,7 @@ def _children_planned(event: c.ChildrenPlanned) -> Entry | None:
 
 def _children_launched(event: c.ChildrenLaunched) -> Entry | None:
     if event.child:
-        return _of_children(event, f"The step asked for an instance of {event.child!r}", children=1)
+        return _of_children(event, f"The step requested an instance of {event.child!r}", children=1)
     numbers = event.numbers
     if not numbers:
         return None

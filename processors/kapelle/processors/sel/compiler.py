@@ -296,7 +296,11 @@ class Compiler:
         made = NEW.get(name)
         if made is None:
             known = name in STATIC_NAMES
-            error = Unsupported(f"Expected a class that can be made, but found {name}") if known else unknown_type(name)
+            error = (
+                Unsupported(f"Expected a class that can be instantiated, but found {name}")
+                if known
+                else unknown_type(name)
+            )
             raise error.placed(span)
         found = made
         arguments = [self.expression(argument) for argument in node.arguments]
@@ -422,7 +426,7 @@ def _and_or(is_and: bool, operands: list[Expression], spans: list[Span]) -> Expr
 
 
 def _not_boolean(operator: str, value: Value, span: Span) -> TypeMismatch:
-    return TypeMismatch(f"Expected BOOLEAN beside {operator!r}, but found {kind_of(value)}", span=span)
+    return TypeMismatch(f"Expected BOOLEAN as an operand of {operator!r}, but found {kind_of(value)}", span=span)
 
 
 def folded(node: tree.Chain) -> Value:

@@ -32,8 +32,8 @@ def _refused(sign: str, a: Value, b: Value) -> SelError:
     elif sign in ("==", "!=") and left is right and kind_of(a) == "DATETIME":
         hint = "times are compared by a.isEqual(b)"
     elif left is str and right is str and sign in ("-", "*", "/", "%"):
-        hint = "strings know +, == and != only"
-    return TypeMismatch(f"Expected types that know {sign!r}, but found {kind_of(a)} {sign} {kind_of(b)}", hint=hint)
+        hint = "strings support only +, == and !="
+    return TypeMismatch(f"Operator {sign!r} does not support these types: {kind_of(a)} {sign} {kind_of(b)}", hint=hint)
 
 
 def add(frame: Frame, a: Value, b: Value) -> Value:

@@ -45,7 +45,7 @@ def compiled(frame: Frame, pattern: str) -> Any:
         hint = "look-around, back-references and possessive quantifiers are not supported" if "(?" in pattern else ""
         raise BadValue(f"Expected a regular expression, but found {pattern[:60]!r}: {reason}", hint=hint) from None
     except UnicodeEncodeError:
-        raise BadValue("Expected a regular expression of whole characters, but it holds half of a pair") from None
+        raise BadValue("Expected a regular expression in valid Unicode, but found an unpaired surrogate") from None
     frame.work(made.programsize * 2)
     return made
 
@@ -62,7 +62,7 @@ def matches(frame: Frame, pattern: str, text: str) -> Iterator[Any]:
             rest = 0 if one_pass else (len(text) - found.end()) * size // STEPS_PER_VISIT_SEARCHING
             frame.work(rest + MATCH_COST)
     except UnicodeEncodeError:
-        raise BadValue("Expected a text of whole characters, but it holds half of a pair") from None
+        raise BadValue("Expected a text in valid Unicode, but found an unpaired surrogate") from None
 
 
 def literal_of(pattern: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What a signal may hold, and how large it may be: offers, joins of eight names and starts repeat it in one record."""
+"""Limits of a signal. Its content is repeated in offers, joins of eight names and starts, each within one record."""
 
 from collections.abc import Mapping
 from typing import Any, Final, TypeGuard

@@ -1,12 +1,13 @@
-"""What is decided on an announcement, and on who wants to hear of what.
+"""Decisions on announcements and on subscriptions.
 
-0. What is no signal, or a too large one, is set aside.
-1. An id that is known under its name is a repetition: it is recorded, and nothing happens.
-2. What gives a time at which signals of its name happened whose ids are forgotten is too late: it is recorded, and
-   nothing happens.
-3. All else is accepted, gets the next number of its name, and is offered to each subscription that it matches, once.
-4. A subscription hears of signals that are accepted after it was made; a step that waits takes one of the past.
-5. A decision makes `OFFERS_MAX` offers and looks at `LOOKS_MAX` rows; a command to itself goes on with the rest.
+0. A record that is not a valid signal, or is too large, is set aside.
+1. An announcement with an id that is known under its name is a duplicate: it is recorded, without another effect.
+2. An announcement is too late if ids of signals with its time are already forgotten: it is recorded, without another
+   effect.
+3. Any other announcement is accepted, gets the next number of its name, and is offered to each subscription that it
+   matches, once.
+4. A subscription receives signals that are accepted after it began; a waiting step also takes an earlier one.
+5. A decision makes `OFFERS_MAX` offers and reads `LOOKS_MAX` rows; a command to itself continues with the rest.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What is read in commands to `signals` that only processors send, before they are decided on."""
+"""Reads and checks the JSON in internal commands to `signals`, before a decision."""
 
 from kapelle.processors.signals.finding import Cursor
 from kapelle.processors.signals.matching import conditions_of

@@ -1,4 +1,4 @@
-"""Who is concerned by a signal, and which signals of the past concern a subscription."""
+"""Which subscriptions match a signal, and which earlier signals match a subscription."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeVar

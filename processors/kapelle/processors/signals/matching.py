@@ -1,4 +1,4 @@
-"""Which signals a subscription wants: conditions on parameters, and the entry of the index by which it is found.
+"""The conditions of a subscription on the parameters of signals, and the index entry that finds it.
 
 | operator | true if the signal's parameter is there, has the type of the value, and |
 |---|---|

@@ -1,4 +1,4 @@
-"""The processor `signals`: each signal once, in order of its name, to everyone whom it concerns."""
+"""The processor `signals`: accepts each signal once, in order of its name, and offers it to matching subscriptions."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The tables of `signals`: what was announced, who wants to hear of what, and what is known to be a repetition.
+"""The tables of `signals`: signals, subscriptions, and the ids by which duplicates are recognized.
 
 All keys but those of `seen` begin with the name of the signal. `seen` forgets by generations (windows.py).
 """

@@ -1,4 +1,4 @@
-"""For how long a signal is known again, and what can no longer be told from a repetition.
+"""How long the id of a signal is remembered, and from when a signal is too late because it may be a duplicate.
 
 Time is what the signals say, as far as it has come for the partition: the latest of them moves it, so a replay forgets
 what the first run forgot. Ids are kept by generation. A new generation begins with the first signal that happened a
@@ -10,9 +10,9 @@ announcement that gives a time within them could be one of those: it is refused,
 All else is new. So a signal is not too late because others are far ahead of it, be it that a clock was wrong or that it
 is one of a year of old signals.
 
-Why nothing is accepted twice: a repetition gives the same time as the first announcement. As long as the id is known
-that tells; afterwards its time is within the ranges, which only ever grow. One that gives no time is told by its id
-alone.
+Why no signal is accepted twice: a repetition has the same time as the first announcement. While the id is known, the id
+identifies it; afterwards its time is within the ranges, which only grow. An announcement without a time is identified
+by its id alone.
 """
 
 from itertools import pairwise

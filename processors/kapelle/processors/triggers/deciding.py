@@ -1,9 +1,9 @@
-"""What a trigger does with a signal.
+"""Decisions of a trigger on the signals that it is offered.
 
 1. A signal whose partners are all there fires the trigger, once, and all of them are used up.
 2. A signal whose partners are not all there is kept until they are, or until it expires.
-3. The start has an id that is made from the trigger and its signals, or from what `dedup_expr` says. Whatever is done
-   twice, the same signals start one instance.
+3. The id of the start is made from the trigger and its signals, or from the value of `dedup_expr`. So the same signals
+   start one instance, even if the trigger fires twice.
 4. `params`, `condition` and `dedup_expr` are evaluated with the parameters of the signals. If the condition is false or
    one of them cannot be evaluated nothing is started; that is recorded, and the signals are used up.
 """
@@ -119,12 +119,12 @@ def _offered(message: Message[c.OfferSignal], state: Triggers, now_ms: int, fire
         return  # it was disarmed while the offer was on its way
     trigger = trigger_of(row.definition)
     if offer.name not in trigger.names:
-        yield SetAside(f"Expected a signal that the trigger takes, but found {offer.name!r:.80}")
+        yield SetAside(f"Expected a signal that the trigger subscribes to, but found {offer.name!r:.80}")
         return
     value = join_value(trigger, offer)
     if value is None:
         keys = ", ".join(trigger.names[offer.name].join_keys)
-        reason = f"Expected the join keys {keys} among its parameters, but one is missing"
+        reason = f"A parameter for a join key is missing: the trigger joins by {keys}"
         yield Emit(
             c.SignalPassedOver(
                 name=offer.name, signal_id=offer.signal_id, sequence=offer.sequence, reason=reason, at_ms=now_ms

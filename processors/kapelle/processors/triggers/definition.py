@@ -1,4 +1,4 @@
-"""A trigger as `workflows` hands it over: self-contained, and named by its content.
+"""A trigger as `workflows` sends it: self-contained, and named by its content.
 
 The name is made from what the trigger says, so a version that says the same keeps the same trigger, with all that it
 has kept; one that says something else has another.

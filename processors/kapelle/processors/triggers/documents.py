@@ -1,4 +1,4 @@
-"""What is read in commands to `triggers` that only processors send, before they are decided on."""
+"""Reads and checks the JSON in internal commands to `triggers`, before a decision."""
 
 from kapelle.processors.moments import TIME_MS_MAX, TIME_MS_MIN
 from kapelle.processors.params.durations import DURATION_MS_MAX

@@ -1,4 +1,4 @@
-"""The start that a trigger makes of its signals."""
+"""The start command that a trigger makes from its signals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which signals belong together.
+"""Which signals join: those with equal values of their join keys.
 
 A signal's *join value* is what it has at the join keys of its name, as compact JSON. Signals of all names of a trigger
 with the same join value fire it. Of each name the one that has waited longest is taken, or the newest where the trigger

@@ -1,4 +1,4 @@
-"""The tables of `triggers`: what each trigger is, and the signals that wait for their partners."""
+"""The tables of `triggers`: the triggers, and the signals that wait for their partners."""
 
 import msgspec
 

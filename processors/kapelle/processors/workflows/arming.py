@@ -1,4 +1,4 @@
-"""Which triggers are armed: a pure function of the active version and the properties, whatever happened before.
+"""Which triggers are armed: a pure function of the active version and the properties, independent of the past.
 
 So activating, deactivating, reverting, disabling and deleting take effect at once, and doing one twice does nothing.
 """

@@ -1,8 +1,8 @@
-"""What the run strategy makes of runs that arrive together: queued, or ended at once, and others ended for them.
+"""The run strategy applied to new runs: they are queued or ended at once, and other runs may be ended for them.
 
-An arrival displaces all that are queued, however many: a batch at once, the others by decisions of their own. From the
-moment that it arrives nothing of what it displaces is launched, and neither is it itself until the last of them has
-ended. What arrives meanwhile is of a later generation of the queue: it waits, or displaces them in its turn.
+An arrival may displace all queued runs, however many: a batch at once, the others by later decisions. From its arrival
+on, none of the displaced runs is launched, and the arrival itself waits until the last of them has ended. Runs that
+arrive in the meantime are of a later generation of the queue: they wait, or displace the earlier ones in their turn.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What is checked of every command to `workflows` before it is decided on."""
+"""Checks of every command to `workflows`, before a decision."""
 
 from collections.abc import Callable
 from typing import Any, Final

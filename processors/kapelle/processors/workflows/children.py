@@ -1,4 +1,4 @@
-"""Instances that are started as the child of a subworkflow step, and what their parents are told.
+"""Instances that are children of a subworkflow step, and the answers to their parents.
 
 A child is an instance like any other: it has a version, parameters and a place in the queue. Its parent is told
 

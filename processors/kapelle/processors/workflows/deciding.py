@@ -1,4 +1,4 @@
-"""The decisions of `workflows`, which are in the modules that are imported here.
+"""The decisions of `workflows`: this module imports the modules that have them.
 
 | module | decides on |
 |---|---|
@@ -6,7 +6,7 @@
 | `properties` | `ChangeProperties`, `TagWorkflow`, `UntagWorkflow` |
 | `starts` | `StartInstances`, `StartTriggered` |
 | `restarts` | `QueueRun`, with which `runs` asks for another run of an instance |
-| `arrivals` | `EndDisplaced`, and what the run strategy makes of every new run |
+| `arrivals` | `EndDisplaced`; the run strategy applied to every new run |
 | `queue` | `LaunchQueued`, and `RecordRunEnd`, with which `runs` reports the end of a run |
 | `children` | `StartChild` and `EndChild`, with which `runs` asks for a subworkflow |
 | `terminations` | `TerminateInstance`, `TerminateInstances`, `UnblockInstances` |

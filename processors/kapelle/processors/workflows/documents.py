@@ -1,4 +1,4 @@
-"""What is read in commands to `workflows` that only processors send, before they are decided on."""
+"""Reads and checks the JSON in internal commands to `workflows`, before a decision."""
 
 from kapelle.processors.params import definitions_of
 from kapelle.processors.params.stored import values_of
@@ -13,7 +13,7 @@ from kapelle.schemas import contracts as c
 def queue_run(command: c.QueueRun) -> None:
     for step_id, given in Restart.parse(command.restart).step_run_params.items():
         if not isinstance(given, dict):
-            raise TypeError(f"the parameters of step {step_id!r:.80} are no object")
+            raise TypeError(f"the parameters of step {step_id!r:.80} are not an object")
         definitions_of(given)
     definitions_of(parsed_object(command.run_params))
     if command.params is not None:

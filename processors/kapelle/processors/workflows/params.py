@@ -1,4 +1,4 @@
-"""The parameters of an instance, evaluated when it is created, and no more of them than anybody can ask for.
+"""The parameters of an instance, evaluated when it is created, and only those that can be read.
 
 Every workflow has some two dozen system defaults, most of them dates as text, and most workflows use few. So only those
 are evaluated that the definition or the request mentions, directly or by way of other defaults. A mention is a word

@@ -1,4 +1,4 @@
-"""What the parent of an instance is told when the instance arrives: that it exists, or that it was not let in."""
+"""The answer to the parent when an instance arrives: it was created, or the run strategy did not admit it."""
 
 from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.keys import run_key
@@ -10,7 +10,7 @@ from kapelle.processors.workflows.tables import Request
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Parent
 
-NOT_LET_IN = "Its run strategy did not let it in"
+NOT_LET_IN = "Its run strategy did not admit it"
 
 
 def tell_of_arrival(draft: WorkflowDraft, parent: Parent, created: c.InstanceCreated) -> None:

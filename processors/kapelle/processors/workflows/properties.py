@@ -1,4 +1,4 @@
-"""What can be changed without a new version: properties and tags, with the run strategy under guard."""
+"""Changes without a new version: properties and tags. A change of the run strategy has a precondition."""
 
 import msgspec
 from msgspec.structs import replace

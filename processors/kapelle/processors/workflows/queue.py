@@ -1,7 +1,7 @@
-"""The queue of a workflow: how runs leave it, by being launched or by being ended, and what follows when one ends.
+"""The queue of a workflow: how runs leave it, launched or ended, and what follows when a run ends.
 
-1. The first of the queue are launched, as many as the run strategy allows.
-2. A run that waits is ended at once. A run that runs is told to end, and has ended when `runs` says so.
+1. Runs are launched from the head of the queue, as many as the run strategy allows.
+2. A queued run is ended at once. A running one is told to end, and has ended when `runs` reports it.
 3. The end of a run launches the next ones.
 """
 
@@ -42,6 +42,7 @@ def launch_queued(draft: WorkflowDraft, now_ms: int) -> None:
     if not count:  # most starts into a long queue end here: not even the head of the queue is looked for
         return
     first = islice(draft.state.queue.prefix((draft.key,)), min(count, LAUNCHES_MAX))
+    # A list, because a launch removes rows from the queue.
     for (_, instance_id, run_id), queued in list(first):
         _launch(draft, (instance_id, run_id), queued, now_ms=now_ms)
     if count > LAUNCHES_MAX:
@@ -106,6 +107,7 @@ class Termination(msgspec.Struct, frozen=True):
 def end_queued(draft: WorkflowDraft, run: Run, *, status: InstanceStatus, reason: str, now_ms: int) -> None:
     """End a run that waits. `runs` knows of it only if the instance has run before."""
     instance_id, run_id = run
+    # Read before the event, which removes the row.
     queued = draft.state.queue.get((draft.key, instance_id, run_id))
     draft.emit(
         c.InstanceEnded(

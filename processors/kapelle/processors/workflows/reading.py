@@ -1,4 +1,4 @@
-"""What decisions look up: the workflow, its properties, its run strategy, its counts."""
+"""Look-ups for decisions: the workflow, its properties, its run strategy, its counts."""
 
 from typing import Final, TypeVar
 

@@ -1,4 +1,4 @@
-"""What a request to start says, read from its JSON and checked."""
+"""The content of a request to start, read from its JSON and checked."""
 
 from collections.abc import Mapping
 from decimal import Decimal

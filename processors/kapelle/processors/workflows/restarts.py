@@ -1,4 +1,4 @@
-"""Restarting an instance that has ended: a new run, which goes through the run strategy like a start."""
+"""Restarts of ended instances: a new run, which goes through the run strategy like a start."""
 
 from collections.abc import Iterable
 

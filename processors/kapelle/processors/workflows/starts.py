@@ -1,4 +1,4 @@
-"""Starting instances: a request at most once, all of a batch or none, each with its parameters evaluated."""
+"""Starts of instances: each request at most once, a batch as a whole or not at all, with evaluated parameters."""
 
 from typing import Final
 
@@ -75,10 +75,11 @@ class Batch:
         self.now_ms = now_ms
         self.next_id = counts_of(draft.state, draft.key).latest_instance_id + 1
         self.made: dict[str, Request] = {}
+        # One budget for the whole batch, however many starts it has.
         self.budget = new_budget()
 
     def arrivals(self) -> list[Arrival]:
-        """What comes of each start, in their order. If one is wrong, all are refused, with what is wrong with each."""
+        """The outcome of each start, in order. If one of them is wrong, all are refused, with the reason of each."""
         found: list[Arrival] = []
         wrong: list[tuple[int, Refused]] = []
         for number, start in enumerate(self.command.starts):
@@ -95,6 +96,7 @@ class Batch:
         raise Refused(wrong[0][1].refusal, errors[0], errors)
 
     def _duplicate(self, start: Start) -> c.StartDuplicated | None:
+        # The same id may occur twice in one batch: that is one start too.
         known = self.draft.state.requests.get((self.draft.key, start.request_id)) or self.made.get(start.request_id)
         if known is None:
             return None

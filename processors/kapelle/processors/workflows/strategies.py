@@ -1,4 +1,4 @@
-"""The six run strategies: who of those that arrive gets into the queue, whom that ends, and how many may run.
+"""The six run strategies: which runs are queued, which runs they end, and how many may run.
 
 | rule | on arrival | when something may run |
 |---|---|---|
@@ -82,9 +82,10 @@ def _at_most_one_alive(counts: Counts) -> str | None:
 
 
 def _no_failed(counts: Counts) -> str | None:
-    return f"no failed instance that holds it up, but found {counts.failed}" if counts.failed else None
+    return f"no failed instance that blocks it, but found {counts.failed}" if counts.failed else None
 
 
+# A rule must hold from the switch on, and it cannot undo what the earlier rule has admitted.
 GUARDS: Final[Mapping[Rule, Guard]] = {
     Rule.FIRST_ONLY: _at_most_one_alive,
     Rule.LAST_ONLY: _at_most_one_alive,
@@ -97,4 +98,4 @@ def refusal_of_switch(before: Rule, after: Rule, counts: Counts) -> str | None:
     if before is after or after not in GUARDS:
         return None
     found = GUARDS[after](counts)
-    return None if found is None else f"Expected, to switch from {before} to {after}, {found}"
+    return None if found is None else f"Cannot switch from {before} to {after}: expected {found}"

@@ -1,4 +1,4 @@
-"""What `workflows` remembers, by workflow id: its definition, its instances, who is queued, runs or has failed.
+"""The tables of `workflows`, by workflow id: the definition, the instances, and which are queued, running or failed.
 
 Two rows are read and written by nearly every decision, `workflows` and `counts`, and both are small. What is large (a
 definition, parameters) has rows of its own, which are read only when a run is launched. Whatever is in the queue is

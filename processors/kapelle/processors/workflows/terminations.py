@@ -1,4 +1,4 @@
-"""Stopping, killing and unblocking instances, one or all of a workflow, in batches that a decision can bear."""
+"""Stopping, killing and unblocking instances, one or all of a workflow, in batches that fit into one decision."""
 
 from heapq import merge
 from itertools import islice
@@ -48,7 +48,7 @@ def terminate_instance(command: c.TerminateInstance, draft: WorkflowDraft, now_m
     is_told = terminate(draft, (command.instance_id, instance.run_id), wanted, now_ms=now_ms)
     launch_queued(draft, now_ms)
     if not is_told:
-        return unchanged("The run was told to end before", instance_id=command.instance_id)
+        return unchanged("An earlier request is already ending the run", instance_id=command.instance_id)
     return Done(instance_id=command.instance_id, count=1)
 
 
@@ -58,6 +58,7 @@ def terminate(draft: WorkflowDraft, run: Run, wanted: Termination, *, now_ms: in
     if running is None:
         request_termination(draft, run, wanted, now_ms=now_ms)
         end_queued(draft, run, status=STATUS_AFTER[wanted.action], reason=wanted.reason, now_ms=now_ms)
+    # A kill replaces a stop, but not the other way round; the same action twice has no effect.
     elif running.action in (Action.KILL, wanted.action):
         return False
     else:
@@ -79,9 +80,11 @@ def terminate_instances(command: c.TerminateInstances, draft: WorkflowDraft, now
             request_id=command.request_id, workflow_id=draft.key, count=count, is_last=is_last, at_ms=now_ms
         )
     )
+    # Not before the last batch, which ends the runs that would be launched.
     if is_last:
         launch_queued(draft, now_ms)
         return Done(count=command.count + count)
+    # `upto` stays that of the first batch: instances that are created meanwhile are not meant.
     rest = replace(command, after_instance_id=batch[-1][0], upto_instance_id=upto, count=command.count + count)
     draft.send(WORKFLOW_INTERNAL, draft.key, rest)
     return LATER

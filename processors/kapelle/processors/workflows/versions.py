@@ -1,4 +1,4 @@
-"""Versions: pushing and activating them, deactivating and deleting their workflow."""
+"""Versions: pushing, activating and deactivating them, and deleting the workflow."""
 
 import msgspec
 
@@ -120,8 +120,7 @@ def delete_workflow(command: c.DeleteWorkflow, draft: WorkflowDraft, now_ms: int
     if counts.queued or counts.running:
         raise Refused(
             Refusal.CONFLICT,
-            f"Expected nothing of workflow {draft.key!r} to be queued or running, "
-            f"but found {counts.queued} queued and {counts.running} running",
+            f"Workflow {draft.key!r} has {counts.queued} queued and {counts.running} running instances",
         )
     draft.emit(
         c.WorkflowDeleted(request_id=command.request_id, author=command.author, workflow_id=draft.key, at_ms=now_ms)

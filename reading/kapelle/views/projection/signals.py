@@ -102,7 +102,7 @@ def _duplicated(rows: Rows, entry: Entry, event: c.SignalDuplicated) -> None:
         "at_ms": event.at_ms,
         **_origin(source),
     }
-    rows.put("vain_signals", (event.name, entry.offset), cells)
+    rows.put("unaccepted_signals", (event.name, entry.offset), cells)
     _outcome(rows, entry, event, source, first_sequence=event.first_sequence)
 
 
@@ -117,7 +117,7 @@ def _too_late(rows: Rows, entry: Entry, event: c.SignalTooLate) -> None:
         "at_ms": event.at_ms,
         **_origin(source),
     }
-    rows.put("vain_signals", (event.name, entry.offset), cells)
+    rows.put("unaccepted_signals", (event.name, entry.offset), cells)
     rows.put("signal_names", (event.name,), {"too_late_at_ms": event.at_ms})
     _outcome(rows, entry, event, source, happened_at_ms=event.happened_at_ms, floor_at_ms=event.floor_at_ms)
 

@@ -52,7 +52,7 @@ def _removed(rows: Rows, entry: Entry, event: c.TriggerRemoved) -> None:
     where: Cells = {"workflow_id": workflow_id, "trigger_id": trigger_id}
     rows.amend("triggers", where, {"is_armed": 0, "disarmed_at_ms": event.at_ms})
     # It forgets all that it has kept, and tells how much of it as it goes.
-    reason = "The trigger was disarmed, and has forgotten what it had kept"
+    reason = "The trigger was disarmed, and the signals that it kept were removed"
     dropped: Cells = {"verdict": DROPPED, "reason": reason, "at_ms": event.at_ms, "position": entry.offset}
     rows.amend("trigger_signals", {**where, "verdict": KEPT}, dropped)
 
@@ -72,7 +72,7 @@ def _passed_over(rows: Rows, entry: Entry, event: c.SignalPassedOver) -> None:
 
 
 def _expired(rows: Rows, entry: Entry, event: c.SignalExpired) -> None:
-    cells: Cells = {"verdict": EXPIRED, "reason": "Its partners did not come in time"}
+    cells: Cells = {"verdict": EXPIRED, "reason": "Its partners did not arrive in time"}
     _verdict(rows, entry, event, (event.name, event.sequence), cells)
 
 

@@ -59,11 +59,12 @@ def _repetitions(connection: sqlite3.Connection, signal: sqlite3.Row) -> Record:
     """The same signal, announced again: how often, and the latest of it."""
     where = (signal["name"], signal["sequence"])
     count = connection.execute(
-        "SELECT COUNT(*) FROM vain_signals INDEXED BY vain_signals_by_first WHERE name = ? AND first_sequence = ?",
+        "SELECT COUNT(*) FROM unaccepted_signals INDEXED BY unaccepted_signals_by_first "
+        "WHERE name = ? AND first_sequence = ?",
         where,
     ).fetchone()[0]
     rows = connection.execute(
-        "SELECT * FROM vain_signals INDEXED BY vain_signals_by_first WHERE name = ? AND first_sequence = ? "
+        "SELECT * FROM unaccepted_signals INDEXED BY unaccepted_signals_by_first WHERE name = ? AND first_sequence = ? "
         "ORDER BY position DESC LIMIT ?",
         (*where, REPETITIONS_MAX),
     ).fetchall()

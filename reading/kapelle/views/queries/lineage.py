@@ -170,7 +170,7 @@ def after(connection: sqlite3.Connection, node: Node) -> Iterator[Edge]:
     else:
         yield from _published(connection, "workflow_id = ? AND instance_id = ?", (name, number))
         yield from _repeated(
-            connection, "vain_signals_by_source", "workflow_id = ? AND instance_id = ?", (name, number)
+            connection, "unaccepted_signals_by_source", "workflow_id = ? AND instance_id = ?", (name, number)
         )
         yield from _launched(connection, (name, number))
 
@@ -182,7 +182,7 @@ def before(connection: sqlite3.Connection, node: Node) -> Iterator[Edge]:
         named = "name = ? AND sequence = ? AND workflow_id IS NOT NULL"
         yield from _published(connection, named, (name, number))
         again = "name = ? AND first_sequence = ? AND workflow_id IS NOT NULL"
-        yield from _repeated(connection, "vain_signals_by_first", again, (name, number))
+        yield from _repeated(connection, "unaccepted_signals_by_first", again, (name, number))
         return
     row = connection.execute(
         "SELECT request_id FROM runs WHERE workflow_id = ? AND instance_id = ? AND run_id = 1", (name, number)
@@ -263,7 +263,7 @@ def _published(connection: sqlite3.Connection, where: str, given: Key) -> Iterat
 
 def _repeated(connection: sqlite3.Connection, index: str, where: str, given: Key) -> Iterator[Edge]:
     """A signal that was there already: somebody else had published it, or the same step before."""
-    whole = f"SELECT * FROM vain_signals INDEXED BY {index} WHERE {where} AND status = 'DUPLICATED' LIMIT ?"  # noqa: S608
+    whole = f"SELECT * FROM unaccepted_signals INDEXED BY {index} WHERE {where} AND status = 'DUPLICATED' LIMIT ?"  # noqa: S608
     for row in connection.execute(whole, (*given, NODES_MAX + 1)):
         yield from _publication(row, row["first_sequence"], is_repetition=True)
 

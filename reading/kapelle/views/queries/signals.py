@@ -122,7 +122,7 @@ def refused(connection: sqlite3.Connection, name: str, wanted: PageRequest, sign
     """Announcements of a name that came to nothing, of one id or of all, the latest first."""
     sign, order, edge = (">", "ASC", -1) if wanted.backwards else ("<", "DESC", NUMBER_MAX)
     (place,) = (edge,) if wanted.cursor is None else place_of(wanted.cursor, tuple[Number])
-    whole = f"FROM vain_signals WHERE name = ?{' AND signal_id = ?' * (signal_id is not None)}"
+    whole = f"FROM unaccepted_signals WHERE name = ?{' AND signal_id = ?' * (signal_id is not None)}"
     of = (name,) if signal_id is None else (name, signal_id)
     rows = connection.execute(
         f"SELECT * {whole} AND position {sign} ? ORDER BY position {order} LIMIT ?", (*of, place, wanted.limit + 1)

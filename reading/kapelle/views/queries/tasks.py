@@ -1,4 +1,4 @@
-"""Tasks: which wait for a worker, what became of those that were given out, and which are no longer wanted."""
+"""Tasks: which wait for a worker, the outcome of those that were assigned, and which were cancelled."""
 
 import sqlite3
 from collections.abc import Collection, Sequence
@@ -72,7 +72,7 @@ def attempts_by(connection: sqlite3.Connection, tokens: Collection[str]) -> dict
 
 
 def refusals(connection: sqlite3.Connection, tokens: Collection[str], worker: str) -> dict[str, list[tuple[str, str]]]:
-    """For each token what a worker said of it in vain, and why: (report, reason), the latest last."""
+    """For each token the refused reports of a worker, as (report, reason), the latest last."""
     marks = ", ".join("?" * len(tokens))
     rows = connection.execute(
         f"SELECT token, report, reason FROM refused_reports WHERE token IN ({marks}) AND worker = ? "  # noqa: S608

@@ -130,7 +130,7 @@ def _explained(connection: sqlite3.Connection, trigger: Record) -> Record:
         if signal is None:
             seen[name] = None
             has_left = latest(connection, name) is not None
-            missing.append(f"Every {name!r} has left the view" if has_left else f"Nobody has announced {name!r} so far")
+            missing.append(f"Every {name!r} has left the view" if has_left else f"{name!r} has not been announced yet")
             continue
         verdict = of_trigger(connection, signal, *at)
         seen[name] = {**signal_record(signal), "verdict": verdict}

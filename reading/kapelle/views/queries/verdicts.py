@@ -83,7 +83,7 @@ def of_trigger(connection: sqlite3.Connection, signal: sqlite3.Row, workflow_id:
         (signal["name"], subscription, signal["position"]),
     ).fetchone()
     if then is None:
-        return {**about, "verdict": NOT_ARMED, "reason": "The trigger was not armed when it came"}
+        return {**about, "verdict": NOT_ARMED, "reason": "The trigger was not armed when it arrived"}
     return {**about, **not_offered(then["match"], signal["params"])}
 
 
@@ -156,7 +156,7 @@ def _start_reason(row: sqlite3.Row, partners: Mapping[str, int], start: Record) 
     where = f"{row['workflow_id']}/{start.get('workflow_instance_id')}"
     return {
         "CREATED": f"It started {where}{with_them}",
-        "DUPLICATED": f"It fired{with_them}, but the same start had been asked for before: {where}",
+        "DUPLICATED": f"It fired{with_them}, but the same start was requested before: {where}",
         "REFUSED": f"It fired{with_them}, but the start was refused: {start.get('message')}",
         "NOT_SEEN": f"It fired{with_them}; the start is not visible yet, or has left the view with its instance",
     }[start["start"]]
@@ -166,7 +166,7 @@ def _start_reason(row: sqlite3.Row, partners: Mapping[str, int], start: Record) 
 
 
 def of_step(connection: sqlite3.Connection, signal: sqlite3.Row, about: Record) -> Record:
-    """What became of an offer to a step."""
+    """The outcome of an offer to a step."""
     row = connection.execute(
         """SELECT * FROM step_signals WHERE workflow_id = ? AND instance_id = ? AND step_id = ? AND number = ?
         AND name = ? AND sequence = ?""",
@@ -178,7 +178,7 @@ def of_step(connection: sqlite3.Connection, signal: sqlite3.Row, about: Record) 
     if row is None:
         instance = (about["workflow_id"], about["workflow_instance_id"])
         there = "SELECT 1 FROM instances WHERE workflow_id = ? AND instance_id = ?"
-        reason = "It was offered; the step has not taken it: it does not wait any more, or has not answered yet"
+        reason = "It was offered; the step has not taken it: it no longer waits, or has not answered yet"
         if connection.execute(there, instance).fetchone() is None:
             reason = "It was offered; the instance has left the view, or is not visible yet"
         return {**about, "verdict": OFFERED, "reason": reason}

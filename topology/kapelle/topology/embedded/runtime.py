@@ -56,7 +56,7 @@ class EmbeddedSettings(msgspec.Struct, frozen=True, kw_only=True):
     inbox: InboxLimits = InboxLimits()
     sync: bool = True
     memory_bytes: int = MEMORY_BYTES_DEFAULT  # blocks and write buffers of the store
-    witness: Witness | None = None  # somebody who has read the log of the directory: the log must have as much
+    witness: Witness | None = None  # a reader of this log; a shorter log is refused
 
 
 def _opened(path: Path, settings: EmbeddedSettings) -> RocksStore:
@@ -237,7 +237,7 @@ class EmbeddedRuntime:
             self._thread.join(STOP_TIMEOUT_S)
             if self._thread.is_alive():
                 raise Running(
-                    f"Expected the cycle to end within {STOP_TIMEOUT_S} s, but it did not: a decide that hangs?"
+                    f"Expected the cycle to end within {STOP_TIMEOUT_S} s, but it did not: a decision may be stuck"
                 )
         self._closed = True
         try:

@@ -100,9 +100,9 @@ def check(path: Path, witness: Witness | None = None) -> None:
         return
     kind = LogReplaced if damage.is_replaced else LogDamaged
     raise kind(
-        f"Expected the log in {path} to have all that was acknowledged, but {damage}. Nothing was changed. Bring back "
-        "a copy of the whole directory, or go on without what is lost: "
-        f"`kapelle dev --data {path.parent} --salvage`, which keeps a copy of what is there"
+        f"Expected the log in {path} to have everything that was acknowledged, but {damage}. Nothing was changed. "
+        "Restore the whole directory from a copy, or continue without the lost records: "
+        f"`kapelle dev --data {path.parent} --salvage`, which keeps a copy of the damaged directory"
     )
 
 
@@ -154,7 +154,7 @@ def _wrong(found: Found, noted: Noted | None, unreadable: str) -> Damage | None:
         if found.writes == 0 and not unreadable:
             return None  # a new directory, or one of a release that made no notes
         why = f"cannot be read: {unreadable}" if unreadable else "is missing"
-        return Damage(what=f"the file {FILE_NAME}, which tells what that is, {why}")
+        return Damage(what=f"the file {FILE_NAME}, which records what was acknowledged, {why}")
     if noted.writes == 0:
         return None
     if found.identity is None:

@@ -255,16 +255,16 @@ class KafkaFollower:
             raise JournalUnavailable(f"tell where {place} begins", error) from error
         except CycleAborted as error:
             # Unanswered is not lost. librdkafka reports a position once: after `assign` it reports this one again.
-            _log.warning("cannot tell where %s begins, asking again: %s", place, error)
+            _log.warning("cannot get the first offset of %s, retrying: %s", place, error)
             self._assign()
             return
         finally:
             offsets.close()
         if wanted > first:
-            _log.error("%s ends before offset %d, which was to be read next: it is read from %d", place, wanted, first)
+            _log.error("%s ends before the next offset %d; reading continues from %d", place, wanted, first)
         elif wanted > 0:  # a new reader has not lost what was deleted before
             count = first - wanted
-            _log.error("%s: %d records at most were deleted before they were read, from %d on", place, count, wanted)
+            _log.error("%s: up to %d records were deleted before they were read, from offset %d", place, count, wanted)
         self._next[place.topic][place.partition] = first
         self._assign()
 

@@ -49,7 +49,7 @@ NEWEST = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
 def real_offset(place: object, found: object, asked: str = "where it ends") -> int:
     """The offset, if it is one. `asked` says what the broker was asked about the place."""
     if type(found) is not int or found < 0:
-        raise Unanswered(place, asked, f"librdkafka gave {found!r}, which is no offset")
+        raise Unanswered(place, asked, f"librdkafka gave {found!r}, which is not a valid offset")
     return found
 
 

@@ -15,27 +15,27 @@ Setting = str | int | float | bool
 
 OWNED = {
     "acks": "a transaction needs all replicas",
-    "allow.auto.create.topics": "topics are made by `kapelle topics apply`, never by accident",
+    "allow.auto.create.topics": "topics are created only by `kapelle topics apply`",
     "auto.commit.enable": "offsets are committed in the transaction, with the outputs",
-    "auto.offset.reset": "a processor reads its inputs from the beginning, or history would have holes",
-    "bootstrap.servers": "it is given by itself, as bootstrap_servers",
+    "auto.offset.reset": "a processor reads its inputs from the beginning, so that history is complete",
+    "bootstrap.servers": "set it with bootstrap_servers",
     "enable.auto.commit": "offsets are committed in the transaction, with the outputs",
     "enable.auto.offset.store": "offsets are committed in the transaction, with the outputs",
     "enable.idempotence": "a transaction needs it",
     "enable.partition.eof": "the runtime must see where a partition ends",
     "group.id": "each processor has a group of its own",
-    "group.protocol": "it is given by itself, as protocol",
+    "group.protocol": "set it with protocol",
     "isolation.level": "aborted records must never be read",
     "max.in.flight": "a transaction needs at most 5",
     "max.in.flight.requests.per.connection": "a transaction needs at most 5",
     "message.max.bytes": "it follows from record_bytes_max",
-    "metadata.broker.list": "it is given by itself, as bootstrap_servers",
+    "metadata.broker.list": "set it with bootstrap_servers",
     "partition.assignment.strategy": "the runtime follows the assignment of one topic with all of a processor's inputs",
     "partitioner": "keys must go where Java's clients put them",
     "request.required.acks": "a transaction needs all replicas",
-    "session.timeout.ms": "it is given by itself, as session_timeout_ms",
-    "statistics.interval.ms": "it is given by itself, as statistics_ms",
-    "transaction.timeout.ms": "it is given by itself, as transaction_timeout_ms",
+    "session.timeout.ms": "set it with session_timeout_ms",
+    "statistics.interval.ms": "set it with statistics_ms",
+    "transaction.timeout.ms": "set it with transaction_timeout_ms",
     "transactional.id": "it follows from the instance, which must be unique",
 }
 SECRETS = ("password", "secret", "key.pem", "oauthbearer.config", "sasl.jaas", "token", "private", "keystore")
@@ -68,7 +68,7 @@ class KafkaSettings(msgspec.Struct, frozen=True, kw_only=True):
             kind, _, rest = name.partition(".")
             setting = rest if kind in KINDS else name
             if setting in OWNED:
-                raise BadSetting(f"Setting {name!r} is not for you to set: {OWNED[setting]}")
+                raise BadSetting(f"Setting {name!r} is set by Kapelle: {OWNED[setting]}")
         if not self.bootstrap_servers:
             raise BadSetting("Expected bootstrap servers such as 127.0.0.1:9092, but found none")
 

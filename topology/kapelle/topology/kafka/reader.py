@@ -105,7 +105,7 @@ class ProcessorReader:
         elif is_out_of_range(error):
             self._out_of_range(Place(message.topic(), message.partition()), error)  # type: ignore[arg-type] # as above
         elif is_missing(error):
-            raise CycleAborted(f"{message.topic()} is not there: {error.str()}")
+            raise CycleAborted(f"{message.topic()} does not exist: {error.str()}")
         # Everything else librdkafka mends by itself: lost connections, moved leaders, expired sessions.
 
     def _out_of_range(self, place: Place, error: KafkaError) -> None:
@@ -119,7 +119,7 @@ class ProcessorReader:
             self.consumer.incremental_unassign([again])
             self._assign_paused([again])
         if was_read:  # before that, any offset would do
-            raise CycleAborted(f"{place} can't be read on: {error.str()}")
+            raise CycleAborted(f"{place}: reading cannot continue: {error.str()}")
 
     def _on_statistics(self, text: str) -> None:
         self.statistics_text = text

@@ -96,7 +96,7 @@ class Transactor:
         # A consumer that was thrown out forgets its member id, and the broker takes offsets without one from anybody.
         # Looking after taking the metadata proves that they were taken while we were still that member.
         if not member or consumer.memberid() != member:
-            raise CycleAborted("the group gave our partitions to others")
+            raise CycleAborted("the group assigned the partitions to another member")
         positions = [TopicPartition(*place, offset, str(notes[place.partition])) for place, offset in offsets.items()]
         send, timeout_s = self._live().send_offsets_to_transaction, self._settings.call_timeout_s
         try:

@@ -50,8 +50,8 @@ def translated(doing: str) -> Iterator[None]:
 
 
 def made(client: Callable[[C], T], config: C) -> T:
-    """A client with these settings, or the setting that librdkafka does not take."""
+    """A client with these settings, or the setting that librdkafka rejects."""
     try:
         return client(config)
     except KafkaException as error:
-        raise BadSetting(f"Expected settings that librdkafka takes, but it says: {error.args[0].str()}") from error
+        raise BadSetting(f"librdkafka rejected the settings: {error.args[0].str()}") from error

@@ -61,8 +61,8 @@ class HistoryUnreadable(ReplayError):
     def __init__(self, place: Place, offset: int, reason: str) -> None:
         super().__init__(
             f"Expected an event at offset {offset} of {place}, but it cannot be read: {reason}. If another release or "
-            "a registry wrote it, replay with that release, or with --registry; if it is not an event, go on without "
-            "it with --pass-over-unknown"
+            "a registry wrote it, replay with that release, or with --registry; if it is not an event, skip it with "
+            "--pass-over-unknown"
         )
         self.place = place
         self.offset = offset
@@ -73,8 +73,8 @@ class Unsettled(ReplayError):
 
     def __init__(self, shard: str, rounds: int) -> None:
         super().__init__(
-            f"Expected the tables of {shard} to stand still long enough to be compared, but they changed in each of "
-            f"{rounds} rounds: try again when there is less to do"
+            f"Expected the tables of {shard} to stay unchanged long enough for a comparison, but they changed in "
+            f"each of {rounds} rounds: try again when there is less to do"
         )
 
 

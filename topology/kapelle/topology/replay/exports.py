@@ -263,7 +263,7 @@ def _about(path: Path, file: BinaryIO) -> tuple[About, Any]:
         records = fastavro.reader(file)
         text = records.metadata[METADATA]
     except DAMAGE as error:
-        raise BadExport(path, "it is no Avro file of that kind") from error
+        raise BadExport(path, "it is not a Kapelle export file") from error
     try:
         found = msgspec.json.decode(text, type=About)
     except msgspec.MsgspecError as error:

@@ -66,7 +66,7 @@ class CommittedReader:
                 until = time.monotonic() + STUCK_S
             elif time.monotonic() > until:
                 raise CycleAborted(
-                    f"{self._place} could not be read on from offset {before} to {end} within {STUCK_S:g} s"
+                    f"{self._place} could not be read from offset {before} to {end} within {STUCK_S:g} s"
                 )
             if records:
                 yield records
@@ -106,7 +106,7 @@ class CommittedReader:
         elif is_final(error):
             raise BrokerRefused(f"The broker refused to read {self._place}: {error.str()}")
         elif is_missing(error):
-            raise CycleAborted(f"{self._place} is not there: {error.str()}")
+            raise CycleAborted(f"{self._place} does not exist: {error.str()}")
 
 
 class PatientOffsets:

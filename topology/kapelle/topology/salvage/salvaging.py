@@ -51,10 +51,10 @@ class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
         if self.lost:
             parts.append(told(self.lost))
         if self.rebuilt:
-            parts.append("tables were made again from the history that is left")
+            parts.append("the tables were rebuilt from the remaining history")
         if self.skipped:
-            parts.append(f"not folded any more: {', '.join(map(str, self.skipped))}")
-        parts.append("what came of the lost records is lost too, and numbers that they had been given are given again")
+            parts.append(f"skipped before they were folded: {', '.join(map(str, self.skipped))}")
+        parts.append("the effects of the lost records are lost too, and their numbers are assigned again")
         return f"{'; '.join(parts)}. The damaged directory is kept in {self.kept}"
 
 
@@ -160,7 +160,7 @@ def _opened(topology: Topology, path: Path, given_up: GivenUp, framing: Framing 
         Notes(path, Noted(identity=about.identity, writes=writes, at_ms=SYSTEM_CLOCK(), ends=ends)).close()
     except (StoreCorrupt, ReplayError) as error:
         raise LogDamaged(
-            f"Expected to salvage the log in {path}, but what is left of it cannot be read: {error}. It is kept in "
+            f"Expected to salvage the log in {path}, but the remaining part cannot be read: {error}. It is kept in "
             f"{given_up.kept}: bring back a copy, or begin with an empty directory"
         ) from error
     finally:

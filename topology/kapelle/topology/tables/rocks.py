@@ -232,7 +232,7 @@ class Peek(RocksStore):
         self._hold(path, memory, _opened(path, memory, AccessType.read_only()))
 
     def write(self, batch: Batch, /, *, sync: bool = False) -> None:  # noqa: ARG002
-        raise StoreFailed(self.path, "it is only being looked at")
+        raise StoreFailed(self.path, "it is open for reading only")
 
 
 def has_rows(path: Path) -> bool:

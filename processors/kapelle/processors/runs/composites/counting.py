@@ -1,4 +1,4 @@
-"""What the counts of a composite step say: how many children may be launched, and whether the step is over.
+"""Rules on the counts of a composite step: how many children may be launched, and whether the step is over.
 
 `decide` asks these questions and `apply` keeps the counts. Both do so by the functions here, so they cannot differ.
 """
@@ -44,6 +44,7 @@ def is_kept(fan: FanRow, child: ChildRow | None) -> bool:
 
 def next_run_id(fan: FanRow, child: ChildRow | None) -> int:
     """The number of the next run of a child. Runs of one child are counted up, but may skip numbers."""
+    # A child that was restarted by itself may have had more runs than its step has had attempts.
     return fan.fan_run if child is None else max(fan.fan_run, child.run_id + 1)
 
 
@@ -72,6 +73,7 @@ def with_ended(fan: FanRow, status: InstanceStatus, *, oldest: int) -> FanRow:
 
 def without(fan: FanRow, child: ChildRow) -> FanRow:
     """The counts before a child is run again that has ended and was counted."""
+    # Its end was not counted in this attempt.
     if child.fan_run < fan.counted_since:
         return fan
     return replace(

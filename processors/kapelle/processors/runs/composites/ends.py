@@ -1,4 +1,4 @@
-"""Whom the end of a run is told: `workflows`, which gives its place to the next one, or the step that it is a child of.
+"""The recipient of a run's end: `workflows`, which launches the next run, or the step that the run is a child of.
 
 An iteration or a round answers its parent. A subworkflow answers by way of `workflows`, so that the parent cannot start
 it again before its place in the run strategy is free.

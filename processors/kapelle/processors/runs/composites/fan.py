@@ -76,6 +76,7 @@ def begin(flow: Flow, launch: Launch, planned: Planned, keep: Keep) -> None:
         timeout_at_ms=flow.timeout_at_ms(step),
     )
     before = flow.state.fans.get((flow.key, attempt.step_id))
+    # Counted over all runs, because `kept_since` and `counted_since` compare children of different attempts.
     fan_run = 1 if before is None else before.fan_run + 1
     flow.draft.emit(
         c.ChildrenPlanned(
@@ -137,6 +138,7 @@ def launch_children(flow: Flow, step: StepPlan, start: Start) -> None:
     step_id = step.step.id
     fan = fan_at(flow, step_id)
     numbers, following = _next(flow, step_id, fan)
+    # Read before the launch is noted, which overwrites the rows.
     before = {number: flow.state.children.get((flow.key, step_id, number)) for number in numbers}
     note_launch(flow, step_id, fan, numbers, following)
     for number, row_before in before.items():
@@ -150,6 +152,7 @@ def launch_children(flow: Flow, step: StepPlan, start: Start) -> None:
 
 def note_launch(flow: Flow, step_id: str, fan: FanRow, numbers: Sequence[int], following: int) -> None:
     """Children are launched. If there is room for more, a timer launches them."""
+    # Counted as `apply` will: a timer must be set exactly if there is room left.
     after = counting.with_launched(fan, numbers, next_number=following)
     for number in numbers:
         row = flow.state.children.get((flow.key, step_id, number))
@@ -209,6 +212,7 @@ def end_of(fan: FanRow, end: c.RecordChildEnd, oldest: int, now_ms: int) -> c.Ch
     """The event that a child has ended. If there is room, a timer launches more; a failure takes it back."""
     after = counting.with_ended(fan, end.status, oldest=oldest)
     due_at_ms = fan.due_at_ms
+    # While the step ends, its timer is the one that tells the next children to stop.
     if fan.ending is None:
         has_room = fan.kind is ChildKind.FOREACH and counting.room(after) > 0
         due_at_ms = (due_at_ms or now_ms) if has_room else None
@@ -231,6 +235,7 @@ def end_of(fan: FanRow, end: c.RecordChildEnd, oldest: int, now_ms: int) -> c.Ch
 def finish(flow: Flow, step: StepPlan, row: StepRow, fan: FanRow) -> None:
     """No child runs and none will: the step ends as it was told to, or as its children have."""
     attempt = attempt_of(step.step.id, row)
+    # The requested end counts: the children ended as STOPPED because of it.
     if fan.ending is not None:
         told = fan.ending
         _end_as_told(flow, step, attempt, Ending(told.action, told.status, told.reason, told.is_alone))

@@ -41,6 +41,7 @@ def begin(flow: Flow, launch: Launch) -> None:
     one = fan.on_path(flow, launch.attempt.step_id)
     keep = Keep.SUCCEEDED if fan.is_resumed(flow, launch.attempt) else Keep.NOTHING
     if wrong is None and (one is not None or keep is not Keep.NOTHING):
+        # Children are kept by number, so the new combinations must include the numbers of the kept ones.
         wrong = _shrunk(flow, launch.attempt.step_id, total)
     wrong = wrong or fan.is_too_deep(flow)
     if wrong is not None:

@@ -1,4 +1,4 @@
-"""Who the children of a step are: their keys, the requests that start them, and what they know of their ancestors.
+"""The identity of children: their keys, the requests that start them, and the list of their ancestors.
 
 All of it follows from the parent, so a repeated decision makes the same child.
 """
@@ -57,6 +57,7 @@ def parent_of(context: RunContext, attempt: Attempt, kind: ChildKind, **more: An
         kind=kind,
         root=above.root if above else context.key,
         root_run_id=above.root_run_id if above else context.run.run_id,
+        # Iterations and rounds belong to the nearest ancestor whose workflow was pushed.
         home=above.home if above and above.kind in INLINE else context.key,
         depth=above.depth + 1 if above else 1,
         **more,

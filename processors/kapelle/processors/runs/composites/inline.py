@@ -52,6 +52,7 @@ class Block:
         run_id = row.run_id if row is not None else counting.next_run_id(self.fan, None)
         if restart is None and row is not None and row.launched > 1:
             restart = BEGINNING
+        # Parameters that a restart gives to this very child replace its loop values.
         own = restart.params if restart is not None and not restart.path else None
         self.flow.draft.send(
             RUN_INTERNAL,

@@ -1,4 +1,4 @@
-"""`while`: rounds one after the other, as long as the condition holds for the values that one hands to the next.
+"""`while`: rounds one after another while the condition holds. Each round gives its values to the next.
 
 The condition sees the loop values, then the other parameters of the step, then those of the workflow. After a round
 that has succeeded, a loop value is what a step of the round has in a parameter of the same name: of several steps, the
@@ -41,6 +41,7 @@ def begin(flow: Flow, launch: Launch) -> None:
     if wrong is not None:
         fan.refuse(flow, launch, wrong)
         return
+    # A round that is run again has the values that it had: the condition was true for them.
     again = _again(flow, launch.attempt)
     if again is None:
         try:
@@ -61,6 +62,7 @@ def _again(flow: Flow, attempt: Attempt) -> tuple[int, str, Restart] | None:
     """The round that a restart goes on with, its loop values as they were, and how it is restarted."""
     found = fan.on_path(flow, attempt.step_id)
     before = flow.state.fans.get((flow.key, attempt.step_id))
+    # Only the first attempt of a restarted run resumes the last round: a retry begins with round 1.
     if found is None and before is not None and attempt.attempt == 1 and fan.is_resumed(flow, attempt):
         found = (before.next - 1, Restart(RestartPolicy.RESTART_FROM_INCOMPLETE))
     row = None if found is None else flow.state.children.get((flow.key, attempt.step_id, found[0]))
@@ -129,7 +131,7 @@ def _first_values(params: Params) -> tuple[Values, str | None]:
         return {}, "Expected loop_params as a map of values, but found none"
     for name, value in found.items():
         if not isinstance(value, SCALARS):
-            return {}, f"Expected text, a number, true or false for {name!r} in loop_params, but found something else"
+            return {}, f"Expected text, a number, true or false for {name!r} in loop_params, but found another value"
     return found, None
 
 

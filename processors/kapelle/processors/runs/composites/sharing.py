@@ -1,4 +1,4 @@
-"""What a child gets from its parent, and what it gives back when it has ended.
+"""The values that a child gets from its parent, and those that it returns at its end.
 
 Parameters go down in *layers*: those of the workflow around a loop, then those of the loop step, then the loop values.
 A layer is known by its digest. All children of a step share its layers, so the text of a layer is in the history of a
@@ -38,6 +38,7 @@ def given_back(parent: Parent, key: str, state: Runs, status: InstanceStatus) ->
     found: dict[str, Any] = {}
     if parent.asks:
         found["steps"] = _of_steps(key, parent.asks, state)
+    # No other round follows one that has not succeeded.
     if parent.carries and status is InstanceStatus.SUCCEEDED:
         found["carried"] = _carried(key, parent.carries, state)
     text = msgspec.json.encode(found).decode() if found else NOTHING_GIVEN

@@ -65,7 +65,7 @@ def _pow(_: Frame, __: Value, base: float, exponent: float) -> float:
 
 def _random(frame: Frame, _: Value) -> float:
     if frame.host.random is None:
-        raise BadValue("Expected a source of random numbers, but the caller gave none")
+        raise BadValue("Expected a source of random numbers, but none is configured")
     frame.work(5)
     return frame.host.random()
 

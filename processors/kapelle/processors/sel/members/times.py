@@ -25,7 +25,7 @@ PROPERTIES = tuple(name for name in FIELDS if name != "year")
 def now_ms(frame: Frame) -> int:
     """The caller's time: the same for the whole evaluation."""
     if frame.host.now_ms is None:
-        raise BadValue("Expected a clock, but the caller gave none")
+        raise BadValue("Expected a clock, but none is configured")
     return frame.host.now_ms
 
 

@@ -112,7 +112,7 @@ def _ints_between(frame: Frame, _: Value, start: Value, end: Value, step: Value)
 
 def _new_id(frame: Frame, _: Value) -> Uuid:
     if frame.host.new_id is None:
-        raise BadValue("Expected a source of ids, but the caller gave none")
+        raise BadValue("Expected a source of ids, but none is configured")
     frame.text(36)
     frame.work(100)
     return Uuid(frame.host.new_id())
