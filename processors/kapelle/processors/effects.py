@@ -1,16 +1,15 @@
 """What a decision may ask for. Effects are data: `decide` returns them, the runtime carries them out."""
 
-from typing import Any
-
 import msgspec
 
 from kapelle.processors.streams import Stream
+from kapelle.schemas import Contract
 
 
 class Emit(msgspec.Struct, frozen=True, gc=False):
     """An event: something that is now true. It goes to the processor's history and through `apply`, in that order."""
 
-    value: Any
+    value: Contract
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
@@ -18,7 +17,7 @@ class Send(msgspec.Struct, frozen=True, gc=False):
 
     stream: Stream
     key: str
-    value: Any
+    value: Contract
 
 
 class SetAside(msgspec.Struct, frozen=True, gc=False):

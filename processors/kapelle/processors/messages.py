@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-V = TypeVar("V")
+V = TypeVar("V", covariant=True)  # messages do not change
 
 PARTITIONS_CACHED: Final = 4_096
 TIMER: Final = "-timer-"
