@@ -104,7 +104,7 @@ class Rules(msgspec.Struct, Generic[D], frozen=True):
     """What differs between processors that decide on a draft."""
 
     workflow_id: Callable[[str], str]  # of a key of the processor
-    earlier: Callable[[Request, D], Done | None]  # the outcome of a request that was carried out before; None: it was not
+    earlier: Callable[[Request, D], Done | None]  # the outcome if it was carried out before
     check_of: Callable[[type[Command]], Check | None] = lambda _: None  # what is checked of each command of a type
 
 

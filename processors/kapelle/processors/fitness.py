@@ -11,7 +11,7 @@ A record that breaks one of them is unfit, and is treated like one that does not
 record that is read, so each is compiled into one expression; only an unfit record is looked at a second time.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Final, get_args, get_origin
 
