@@ -153,7 +153,7 @@ def _run_ending(_: Rows, __: At, ___: c.RunEnding) -> None:
     """The event changes nothing but the timeline."""
 
 
-OF_CHILDREN: Final[Mapping[type[Any], Callable[[Rows, At, Any], None]]] = {
+OF_CHILDREN: Final[Mapping[type[object], Callable[[Rows, At, Any], None]]] = {
     c.ChildrenPlanned: _children_planned,
     c.ChildrenLaunched: _children_launched,
     c.ChildStarted: _child_started,
