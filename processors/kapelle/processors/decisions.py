@@ -34,7 +34,7 @@ The package of a processor has these modules:
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -48,7 +48,7 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import CommandStatus
 
 S = TypeVar("S", bound=Tables)
-D = TypeVar("D", bound=Draft[Any])
+D = TypeVar("D", bound=Draft[Tables])
 V = TypeVar("V", bound="Command")
 Q = TypeVar("Q", bound="Request")
 
@@ -111,7 +111,7 @@ class Rules(msgspec.Struct, Generic[D], frozen=True):
 class OnDraft(Generic[S, D]):
     """Registers the decisions of one processor that are made on a draft."""
 
-    def __init__(self, processor: Processor[S], draft: type[D], rules: Rules[D]) -> None:
+    def __init__(self, processor: Processor[S], draft: Callable[[Processor[S], str, S], D], rules: Rules[D]) -> None:
         self._processor = processor
         self._draft = draft
         self._rules = rules
@@ -157,7 +157,7 @@ class OnDraft(Generic[S, D]):
         return register
 
 
-def _settle(command: Request, draft: Draft[Any], done: Done, *, workflow_id: str, now_ms: int) -> None:
+def _settle(command: Request, draft: Draft[Tables], done: Done, *, workflow_id: str, now_ms: int) -> None:
     draft.emit(
         c.CommandSettled(
             request_id=command.request_id,

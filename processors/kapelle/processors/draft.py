@@ -26,9 +26,9 @@ from kapelle.processors.messages import Message
 from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Stream
 from kapelle.processors.tables import Key, Table, Tables, Timers
-from kapelle.schemas import Contract
+from kapelle.schemas.contract import Contract
 
-S = TypeVar("S", bound=Tables)
+S_co = TypeVar("S_co", bound=Tables, covariant=True)
 K = TypeVar("K", bound=Key)
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -40,17 +40,17 @@ class _Sentinel(Enum):
 _UNKNOWN: Final = _Sentinel.UNKNOWN
 
 
-class Draft(Generic[S]):
+class Draft(Generic[S_co]):
     """The effects of one decision so far, and the tables as they would be after them."""
 
     cause: str = ""  # the id of the message that is decided on
     trace: str | None = None  # what the message came with
 
-    def __init__(self, processor: Processor[S], key: str, state: S) -> None:
+    def __init__(self, processor: Processor[S_co], key: str, state: S_co) -> None:
         self.key = key
         self.effects: list[Effect] = []
         self._appliers = processor.appliers
-        self.state: S = type(state).bind_lazily(
+        self.state: S_co = type(state).bind_lazily(
             lambda spec: DraftTable(getattr(state, spec.attribute)), DraftTimers(state.timers)
         )
 

@@ -5,7 +5,7 @@ from typing import final
 import msgspec
 
 from kapelle.processors.streams import Stream
-from kapelle.schemas import Contract
+from kapelle.schemas.contract import Contract
 
 
 @final

@@ -30,7 +30,7 @@ from kapelle.processors.errors import BadDeclaration
 from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.streams import Stream
 from kapelle.processors.tables import Tables
-from kapelle.schemas import Contract
+from kapelle.schemas.contract import Contract
 
 S = TypeVar("S", bound=Tables)
 V = TypeVar("V")

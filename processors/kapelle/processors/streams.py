@@ -6,7 +6,7 @@ import msgspec
 
 from kapelle.processors.keys import KeyForm
 from kapelle.processors.messages import Foreign
-from kapelle.schemas import Contract
+from kapelle.schemas.contract import Contract
 
 DAY_MS = 24 * 60 * 60 * 1000
 
