@@ -5,9 +5,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from tests.tidy.files import name_of, parsed, python_files
+from tests.tidy.files import UNITS, name_of, parsed, python_files
 
-# Modules that mention `Any`, and how often. A unit that is not in the table is not counted yet.
+# Modules that mention `Any`, how often, and why. Handlers by type are a dictionary, whose type cannot say that each
+# handler takes what its key tells.
 ALLOWED: Final[dict[str, dict[str, int]]] = {
     "gateway": {
         "gateway/kapelle/api/looking.py": 2,  # one cache for the answers to all questions
@@ -21,6 +22,91 @@ ALLOWED: Final[dict[str, dict[str, int]]] = {
         "sdk/kapelle/testing/engine.py": 4,  # parameters of tasks are JSON; each processor has its own tables
         "sdk/kapelle/worker/context.py": 1,  # parameters of a task are JSON
         "sdk/kapelle/worker/steps.py": 4,  # the annotations of a step's function, and its arguments
+    },
+    "processors": {
+        # Readers and writers of people's definitions, which are YAML and JSON.
+        "processors/kapelle/processors/definitions/composites.py": 4,
+        "processors/kapelle/processors/definitions/dry_run.py": 3,
+        "processors/kapelle/processors/definitions/fields.py": 18,
+        "processors/kapelle/processors/definitions/filling.py": 2,
+        "processors/kapelle/processors/definitions/forms.py": 14,
+        "processors/kapelle/processors/definitions/json_text.py": 6,
+        "processors/kapelle/processors/definitions/loop_checks.py": 2,
+        "processors/kapelle/processors/definitions/mentions.py": 2,
+        "processors/kapelle/processors/definitions/models.py": 3,
+        "processors/kapelle/processors/definitions/numbers.py": 2,
+        "processors/kapelle/processors/definitions/problems.py": 3,
+        "processors/kapelle/processors/definitions/properties.py": 11,
+        "processors/kapelle/processors/definitions/reading.py": 6,
+        "processors/kapelle/processors/definitions/writing.py": 2,
+        "processors/kapelle/processors/definitions/yaml_form.py": 3,
+        "processors/kapelle/processors/definitions/yaml_params.py": 4,
+        "processors/kapelle/processors/definitions/yaml_text.py": 15,
+        # Values of parameters, which come from people's JSON and go back to it.
+        "processors/kapelle/processors/params/coercion.py": 19,
+        "processors/kapelle/processors/params/defaults.py": 6,
+        "processors/kapelle/processors/params/definitions.py": 17,
+        "processors/kapelle/processors/params/evaluation.py": 1,
+        "processors/kapelle/processors/params/host.py": 5,
+        "processors/kapelle/processors/params/interpolation.py": 2,
+        "processors/kapelle/processors/params/nesting.py": 4,
+        "processors/kapelle/processors/params/outputs.py": 1,
+        "processors/kapelle/processors/params/scopes.py": 1,
+        "processors/kapelle/processors/params/stored.py": 4,
+        "processors/kapelle/processors/params/type_defaults.py": 3,
+        "processors/kapelle/processors/params/types.py": 1,
+        "processors/kapelle/processors/params/validators.py": 4,
+        # All others.
+        "processors/kapelle/processors/intake/forms.py": 1,  # JSON of other systems, read by msgspec
+        "processors/kapelle/processors/parents.py": 2,  # values of JSON, read by msgspec
+        "processors/kapelle/processors/processor.py": 4,  # handlers by type
+        "processors/kapelle/processors/publisher/deciding.py": 1,  # whatever the tables of a publisher are
+        "processors/kapelle/processors/publisher/processor.py": 1,  # whatever the tables of a publisher are
+        "processors/kapelle/processors/runs/params.py": 2,  # JSON of requests and reports
+        "processors/kapelle/processors/runs/restarts.py": 4,  # JSON of requests, read by msgspec
+        "processors/kapelle/processors/runs/signalling.py": 2,  # JSON of workers, read by msgspec
+        "processors/kapelle/processors/runs/timeline.py": 1,  # handlers by type
+        "processors/kapelle/processors/sel/builder.py": 1,  # what the parser has made of the parts of a rule
+        "processors/kapelle/processors/sel/limits.py": 1,  # the language is dynamic: the one alias for its values
+        "processors/kapelle/processors/sel/members/strings.py": 2,  # RE2 has no types
+        "processors/kapelle/processors/sel/regex.py": 3,  # RE2 has no types
+        "processors/kapelle/processors/signals/matching.py": 2,  # two scalars whose types are equal
+        "processors/kapelle/processors/tables.py": 4,  # each table has keys and rows of its own
+        "processors/kapelle/processors/triggers/definition.py": 1,  # definitions of parameters as JSON, read by msgspec
+        "processors/kapelle/processors/workflows/processor.py": 1,  # one look at the type of an event
+    },
+    "topology": {
+        "topology/kapelle/topology/build.py": 1,  # whatever the tables of a processor are
+        "topology/kapelle/topology/exposition.py": 1,  # the statistics of librdkafka are JSON
+        "topology/kapelle/topology/kafka/reader.py": 1,  # the stubs of confluent_kafka miss facts
+        "topology/kapelle/topology/replay/comparing.py": 1,  # whatever the tables of a shard are
+        "topology/kapelle/topology/replay/exports.py": 2,  # a codec: records of Avro files
+        "topology/kapelle/topology/replay/kafka.py": 1,  # the stubs of confluent_kafka miss facts
+        "topology/kapelle/topology/replay/keeping.py": 2,  # each table has keys and rows of its own
+        "topology/kapelle/topology/tables/keys.py": 2,  # a codec, made of generated code
+        "topology/kapelle/topology/tables/layout.py": 1,  # each table has rows of its own
+        "topology/kapelle/topology/tables/shard.py": 3,  # each table has rows of its own
+    },
+    "reading": {
+        "reading/kapelle/views/projection/children.py": 1,  # handlers by type
+        "reading/kapelle/views/projection/runs.py": 1,  # handlers by type
+        "reading/kapelle/views/projection/signals.py": 1,  # handlers by type
+        "reading/kapelle/views/projection/triggers.py": 1,  # handlers by type
+        "reading/kapelle/views/projection/workflows.py": 1,  # handlers by type
+        "reading/kapelle/views/queries/records.py": 1,  # the JSON of the API
+    },
+    "relays": {
+        "relays/kapelle/lineage/events.py": 1,  # handlers by type
+        "relays/kapelle/registry/client.py": 1,  # the JSON of the registry
+        "relays/kapelle/sources/registry.py": 1,  # the JSON of the registry
+        "relays/kapelle/sources/sns.py": 1,  # the JSON of Amazon
+        "relays/kapelle/sources/wording.py": 2,  # errors of pydantic, as FastAPI hands them on
+        "relays/kapelle/tracing/folding.py": 2,  # handlers by type
+        "relays/kapelle/tracing/runs.py": 1,  # handlers by type
+    },
+    "schemas": {
+        "schemas/kapelle/schemas/emit.py": 2,  # a codec: values of generated code
+        "schemas/kapelle/schemas/reading.py": 3,  # a codec: values of any schema
     },
 }
 
@@ -37,7 +123,7 @@ def _is_any(node: ast.AST) -> bool:
 
 
 def test_no_module_mentions_any_more_often_than_the_table_allows() -> None:
-    found = {unit: Counter({name_of(path): mentions(path) for path in python_files(unit)}) for unit in ALLOWED}
+    found = {unit: Counter({name_of(path): mentions(path) for path in python_files(unit)}) for unit in UNITS}
 
     too_many = {
         name: f"Expected at most {ALLOWED[unit].get(name, 0)}, but found {count}"
@@ -51,7 +137,7 @@ def test_no_module_mentions_any_more_often_than_the_table_allows() -> None:
 
 def test_the_table_shrinks_with_the_code() -> None:
     listed = [(name, count) for modules in ALLOWED.values() for name, count in modules.items()]
-    paths = {name_of(path): path for unit in ALLOWED for path in python_files(unit)}
+    paths = {name_of(path): path for unit in UNITS for path in python_files(unit)}
 
     stale = {name: count for name, count in listed if name not in paths or mentions(paths[name]) < count}
 

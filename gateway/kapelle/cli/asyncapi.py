@@ -11,7 +11,6 @@ from typing import Final, TypedDict
 
 import yaml
 
-from kapelle.processors.messages import Foreign
 from kapelle.processors.publisher.streams import KEYS
 from kapelle.processors.streams import Keep, Stream
 from kapelle.processors.wiring import SIGNALS
@@ -82,7 +81,7 @@ def document(topology: Topology) -> Document:
             **{f"receive-{_id(stream)}": _operation("receive", stream) for stream in taken},
         },
         "components": {
-            "messages": {one.__name__: _message(one) for stream in (*streams, *taken) for one in _contracts(stream)}
+            "messages": {one.__name__: _message(one) for stream in (*streams, *taken) for one in stream.ours}
         },
     }
 
@@ -90,10 +89,6 @@ def document(topology: Topology) -> Document:
 def as_yaml(found: Document) -> str:
     """The document as it is kept and shown."""
     return yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=120)
-
-
-def _contracts(stream: Stream) -> list[type[Contract]]:
-    return [one for one in stream.contracts if one is not Foreign]
 
 
 def _id(stream: Stream) -> str:
@@ -107,7 +102,7 @@ def _channel(topology: Topology, stream: Stream) -> Channel:
         "partitions": topology.partitions(stream),
         "topicConfiguration": {"cleanup.policy": [CLEANUP[stream.keep]]},
     }
-    names = [one.__name__ for one in _contracts(stream)]
+    names = [one.__name__ for one in stream.ours]
     return {
         "address": topology.topic(stream),
         "description": f"Key: {KEYS.get(stream, 'signal name')}. Kept: {stream.keep.value}.",

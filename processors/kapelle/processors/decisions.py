@@ -34,7 +34,7 @@ The package of a processor has these modules:
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Generic, TypeVar
+from typing import ClassVar, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -48,8 +48,9 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import CommandStatus
 
 S = TypeVar("S", bound=Tables)
-D = TypeVar("D", bound=Draft[Any])
-V = TypeVar("V")
+D = TypeVar("D", bound=Draft[Tables])
+V = TypeVar("V", bound="Command")
+Q = TypeVar("Q", bound="Request")
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,21 +81,37 @@ def repeated(*, version: int = 0, instance_id: int | None = None, run_id: int = 
 
 Decision = Callable[[V, D, int], None]
 CarryOut = Callable[[V, D, int], Done]
-Check = Callable[[Any], None]  # raises `Refused`
+Check = Callable[[object], None]  # raises `Refused`
+
+
+class Command(Protocol):
+    """What is decided on: a struct."""
+
+    __struct_fields__: ClassVar[tuple[str, ...]]
+
+
+class Request(Command, Protocol):
+    """A command that is answered."""
+
+    @property
+    def request_id(self) -> str: ...
+
+    @property
+    def author(self) -> str: ...
 
 
 class Rules(msgspec.Struct, Generic[D], frozen=True):
     """What differs between processors that decide on a draft."""
 
     workflow_id: Callable[[str], str]  # of a key of the processor
-    earlier: Callable[[Any, D], Done | None]  # the outcome of a request that was carried out before; None: it was not
-    check_of: Callable[[type[Any]], Check | None] = lambda _: None  # what is checked of each command of a type
+    earlier: Callable[[Request, D], Done | None]  # the outcome if it was carried out before
+    check_of: Callable[[type[Command]], Check | None] = lambda _: None  # what is checked of each command of a type
 
 
 class OnDraft(Generic[S, D]):
     """Registers the decisions of one processor that are made on a draft."""
 
-    def __init__(self, processor: Processor[S], draft: type[D], rules: Rules[D]) -> None:
+    def __init__(self, processor: Processor[S], draft: Callable[[Processor[S], str, S], D], rules: Rules[D]) -> None:
         self._processor = processor
         self._draft = draft
         self._rules = rules
@@ -120,15 +137,15 @@ class OnDraft(Generic[S, D]):
 
         return register
 
-    def carries_out(self, contract: type[V]) -> Callable[[CarryOut[V, D]], CarryOut[V, D]]:
+    def carries_out(self, contract: type[Q]) -> Callable[[CarryOut[Q, D]], CarryOut[Q, D]]:
         """Register how requests of this type are carried out: once, with the outcome that is returned.
 
         A request whose decision runs out of time or memory is refused with the reason.
         """
         rules, earlier = self._rules, self._rules.earlier
 
-        def register(carry_out: CarryOut[V, D]) -> CarryOut[V, D]:
-            def decide(command: V, draft: D, now_ms: int) -> None:
+        def register(carry_out: CarryOut[Q, D]) -> CarryOut[Q, D]:
+            def decide(command: Q, draft: D, now_ms: int) -> None:
                 done = earlier(command, draft) or carry_out(command, draft, now_ms)
                 if done is not LATER:
                     _settle(command, draft, done, workflow_id=rules.workflow_id(draft.key), now_ms=now_ms)
@@ -140,7 +157,7 @@ class OnDraft(Generic[S, D]):
         return register
 
 
-def _settle(command: Any, draft: Draft[Any], done: Done, *, workflow_id: str, now_ms: int) -> None:
+def _settle(command: Request, draft: Draft[Tables], done: Done, *, workflow_id: str, now_ms: int) -> None:
     draft.emit(
         c.CommandSettled(
             request_id=command.request_id,

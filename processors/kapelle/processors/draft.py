@@ -15,8 +15,9 @@ know yet.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 from heapq import merge
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -25,66 +26,74 @@ from kapelle.processors.messages import Message
 from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Stream
 from kapelle.processors.tables import Key, Table, Tables, Timers
+from kapelle.schemas.contract import Contract
 
-S = TypeVar("S", bound=Tables)
+S_co = TypeVar("S_co", bound=Tables, covariant=True)
+K = TypeVar("K", bound=Key)
+R = TypeVar("R", bound=msgspec.Struct)
 
-_UNKNOWN: Final = object()
+
+class _Sentinel(Enum):
+    UNKNOWN = 0
 
 
-class Draft(Generic[S]):
+_UNKNOWN: Final = _Sentinel.UNKNOWN
+
+
+class Draft(Generic[S_co]):
     """The effects of one decision so far, and the tables as they would be after them."""
 
     cause: str = ""  # the id of the message that is decided on
     trace: str | None = None  # what the message came with
 
-    def __init__(self, processor: Processor[S], key: str, state: S) -> None:
+    def __init__(self, processor: Processor[S_co], key: str, state: S_co) -> None:
         self.key = key
         self.effects: list[Effect] = []
         self._appliers = processor.appliers
-        self.state: S = type(state).bind_lazily(
+        self.state: S_co = type(state).bind_lazily(
             lambda spec: DraftTable(getattr(state, spec.attribute)), DraftTimers(state.timers)
         )
 
-    def emit(self, event: Any) -> None:
+    def emit(self, event: Contract) -> None:
         """Decide that this is now true."""
         self.effects.append(Emit(event))
         self._appliers[type(event)](Message(self.key, event, ""), self.state)
 
-    def send(self, stream: Stream, key: str, value: Any) -> None:
+    def send(self, stream: Stream, key: str, value: Contract) -> None:
         """Decide to send a message to another key."""
         self.effects.append(Send(stream, key, value))
 
 
-class DraftTable(msgspec.Struct, gc=False):
+class DraftTable(msgspec.Struct, Generic[K, R], gc=False):
     """Changes over a table that is not touched."""
 
-    _under: Table[Any, Any]
-    _changes: dict[Any, Any] = {}  # None where a row is deleted
+    _under: Table[K, R]
+    _changes: dict[K, R | None] = {}  # None where a row is deleted
     # A decision reads the same few rows again and again, and nobody changes them meanwhile: each is looked up once.
-    _known: dict[Any, Any] = {}
+    _known: dict[K, R | None] = {}
 
-    def get(self, key: Any, /) -> Any:
+    def get(self, key: K, /) -> R | None:
         row = self._known.get(key, _UNKNOWN)
         if row is _UNKNOWN:
             row = self._known[key] = self._under.get(key)
         return row
 
-    def put(self, key: Any, row: Any, /) -> None:
+    def put(self, key: K, row: R, /) -> None:
         self._changes[key] = self._known[key] = row
 
-    def delete(self, key: Any, /) -> None:
+    def delete(self, key: K, /) -> None:
         self._changes[key] = self._known[key] = None
 
-    def range(self, start: Key, end: Key, /, *, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
+    def range(self, start: Key, end: Key, /, *, reverse: bool = False) -> Iterator[tuple[K, R]]:
         mine = [(key, row) for key, row in self._changes.items() if start <= key < end]
         return self._merged(mine, self._under.range(start, end, reverse=reverse), reverse=reverse)
 
-    def prefix(self, prefix: Key = (), /, *, reverse: bool = False) -> Iterator[tuple[Any, Any]]:
+    def prefix(self, prefix: Key = (), /, *, reverse: bool = False) -> Iterator[tuple[K, R]]:
         size = len(prefix)
         mine = [(key, row) for key, row in self._changes.items() if key[:size] == prefix]
         return self._merged(mine, self._under.prefix(prefix, reverse=reverse), reverse=reverse)
 
-    def first(self, prefix: Key = (), /) -> Any:
+    def first(self, prefix: Key = (), /) -> tuple[K, R] | None:
         if not self._changes:
             return self._under.first(prefix)
         return next(self.prefix(prefix), None)
@@ -93,14 +102,14 @@ class DraftTable(msgspec.Struct, gc=False):
         raise NotImplementedError("Expected a draft without expiry: drop rows in the apply of an event by itself")
 
     def _merged(
-        self, mine: list[tuple[Any, Any]], theirs: Iterator[tuple[Any, Any]], *, reverse: bool
-    ) -> Iterator[tuple[Any, Any]]:
+        self, mine: list[tuple[K, R | None]], theirs: Iterator[tuple[K, R]], *, reverse: bool
+    ) -> Iterator[tuple[K, R]]:
         if not mine:
             return theirs
         mine.sort(key=lambda entry: entry[0], reverse=reverse)
         untouched = (entry for entry in theirs if entry[0] not in self._changes)
         both = merge(mine, untouched, key=lambda entry: entry[0], reverse=reverse)
-        return (entry for entry in both if entry[1] is not None)
+        return ((key, row) for key, row in both if row is not None)
 
 
 class DraftTimers(msgspec.Struct, gc=False):

@@ -11,26 +11,27 @@ A record that breaks one of them is unfit, and is treated like one that does not
 record that is read, so each is compiled into one expression; only an unfit record is looked at a second time.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any, Final, get_args, get_origin
+from typing import Final, get_args, get_origin
 
 import msgspec
 
 from kapelle.processors.keys import INSTANCE_MAX, READS, READS_MOST, SHOWN_CHARS_MAX, KeyForm, KeyUnreadable
 from kapelle.processors.messages import Foreign
 from kapelle.processors.moments import TIME_MS_MAX, TIME_MS_MIN
-from kapelle.processors.processor import Read
+from kapelle.processors.processor import Read, Readers
 from kapelle.processors.streams import Keep, Stream
 
 NUMBER_MAX: Final = 2**53 - 1
 ASKED_MAX: Final = (
     2**52
 )  # of a command: what comes of it may be counted on, and is then still an event that can be read
-NO_READERS: Final[Mapping[type[Any], Read[Any]]] = {}
+NO_READERS: Final[Readers] = {}
 
 # Why a value with this key is unfit, in words; None if it is fit.
-Unfit = Callable[[str, Any], str | None]
+Unfit = Callable[[str, object], str | None]
+Checks = dict[type[object], Unfit]
 
 # The fields that name whose record it is, and the key that they make. The first of which a contract has all counts.
 OWNERS: Final = {
@@ -54,15 +55,15 @@ READ_BY_OWNER: Final = {
 }
 
 
-def checks_of(stream: Stream, readers: Mapping[type[Any], Read[Any]] = NO_READERS) -> dict[type[Any], Unfit]:
+def checks_of(stream: Stream, readers: Readers = NO_READERS) -> Checks:
     """For each type of a stream what tells whether a record of it is unfit."""
     most = NUMBER_MAX if stream.keep is Keep.FOR_EVER else ASKED_MAX
-    found = {contract: _check(stream.key, contract, most) for contract in stream.contracts}
+    found: Checks = {contract: _check(stream.key, contract, most) for contract in stream.contracts}
     return found | {contract: _reading(found[contract], readers[contract]) for contract in found if contract in readers}
 
 
-def _reading(check: Unfit, read: Read[Any]) -> Unfit:
-    def check_and_read(key: str, value: Any) -> str | None:
+def _reading(check: Unfit, read: Read[object]) -> Unfit:
+    def check_and_read(key: str, value: object) -> str | None:
         reason = check(key, value)
         if reason is not None:
             return reason
@@ -75,7 +76,7 @@ def _reading(check: Unfit, read: Read[Any]) -> Unfit:
     return check_and_read
 
 
-def unfit(stream: Stream, key: str, value: Any) -> str | None:
+def unfit(stream: Stream, key: str, value: object) -> str | None:
     """Why a record of a stream is unfit, in words; None if it is fit."""
     check = checks_of_kept(stream).get(type(value))
     if check is None:
@@ -84,12 +85,12 @@ def unfit(stream: Stream, key: str, value: Any) -> str | None:
 
 
 @cache
-def checks_of_kept(stream: Stream) -> dict[type[Any], Unfit]:
+def checks_of_kept(stream: Stream) -> Checks:
     """The same as `checks_of`, made once for each stream."""
     return checks_of(stream)
 
 
-def _check(form: KeyForm, contract: type[Any], most: int) -> Unfit:
+def _check(form: KeyForm, contract: type[msgspec.Struct], most: int) -> Unfit:
     if form is KeyForm.ANY or contract is Foreign:
         return _fit
     owner, bounds = _owner(form, contract), list(_bounds(contract, "v", most))
@@ -97,7 +98,7 @@ def _check(form: KeyForm, contract: type[Any], most: int) -> Unfit:
     terms = [reads, *([f"key == {owner}"] if owner else []), *(expression for _, expression in bounds)]
     source = f"lambda key, v: None if {' and '.join(terms)} else explain(key, v)"
 
-    def explain(key: str, value: Any) -> str | None:
+    def explain(key: str, value: object) -> str | None:
         if not READS[form](key):
             return str(KeyUnreadable(form, key))
         if owner:
@@ -116,16 +117,16 @@ def _check(form: KeyForm, contract: type[Any], most: int) -> Unfit:
     return made
 
 
-def _fit(_: str, __: Any) -> None:
+def _fit(_: str, __: object) -> None:
     """Nothing is asked of it."""
 
 
-def _owner(form: KeyForm, contract: type[Any]) -> str | None:
+def _owner(form: KeyForm, contract: type[msgspec.Struct]) -> str | None:
     names = {field.name for field in msgspec.structs.fields(contract)}
     return next((made for fields, made in OWNERS[form] if names.issuperset(fields)), None)
 
 
-def _bounds(contract: type[Any], value: str, number_max: int) -> Iterator[tuple[str, str]]:
+def _bounds(contract: type[msgspec.Struct], value: str, number_max: int) -> Iterator[tuple[str, str]]:
     """The fields that are numbers, and an expression for each that is true if it is within its bounds."""
     names = {field.name for field in msgspec.structs.fields(contract)}
     for field in msgspec.structs.fields(contract):

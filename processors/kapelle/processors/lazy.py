@@ -5,15 +5,16 @@ A decision has one thread.
 """
 
 from collections.abc import Callable
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Generic, Self, TypeVar, overload
 
+Owner = TypeVar("Owner")
 T = TypeVar("T")
 
 
-class lazy(Generic[T]):  # noqa: N801 - it is used as a decorator, as `property` is
+class lazy(Generic[Owner, T]):  # noqa: N801 - it is used as a decorator, as `property` is
     """Decorates a method without arguments. The instance's dictionary hides it from the second time on."""
 
-    def __init__(self, make: Callable[[Any], T]) -> None:
+    def __init__(self, make: Callable[[Owner], T]) -> None:
         self._make = make
         self._name = make.__name__
         self.__doc__ = make.__doc__
@@ -22,9 +23,9 @@ class lazy(Generic[T]):  # noqa: N801 - it is used as a decorator, as `property`
     def __get__(self, instance: None, owner: type) -> Self: ...
 
     @overload
-    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: Owner, owner: type) -> T: ...
 
-    def __get__(self, instance: object | None, owner: type) -> Self | T:
+    def __get__(self, instance: Owner | None, owner: type) -> Self | T:
         if instance is None:
             return self
         found = instance.__dict__[self._name] = self._make(instance)

@@ -13,11 +13,11 @@ Ids are made and parsed in this module only.
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, final
 
 import msgspec
 
-V = TypeVar("V")
+V_co = TypeVar("V_co", covariant=True)
 
 PARTITIONS_CACHED: Final = 4_096
 TIMER: Final = "-timer-"
@@ -66,7 +66,7 @@ def _topic_and_partition(text: str) -> tuple[str, int] | None:
     return (topic, int(partition)) if topic and partition.isdecimal() else None
 
 
-class Message(msgspec.Struct, Generic[V], frozen=True, gc=False):
+class Message(msgspec.Struct, Generic[V_co], frozen=True, gc=False):
     """A record on its way through the fold.
 
     `id` is made from the coordinates of the record that began the cascade and a count, so the same input gives the
@@ -74,7 +74,7 @@ class Message(msgspec.Struct, Generic[V], frozen=True, gc=False):
     """
 
     key: str
-    value: V
+    value: V_co
     id: str
     trace: str | None = None
     headers: Sequence[tuple[str, bytes]] = ()
@@ -90,6 +90,7 @@ class Foreign(msgspec.Struct, frozen=True, gc=False):
     offset: int
 
 
+@final
 class TimerDue(msgspec.Struct, frozen=True, gc=False):
     """The value of the message that a processor gets when one of its timers has come due."""
 

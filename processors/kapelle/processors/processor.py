@@ -22,7 +22,7 @@ Laws, which the runtime and the tests hold:
 `decisions` says in which two shapes decisions are written, and which modules the package of a processor has.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, Generic, TypeVar
 
 from kapelle.processors.effects import Effect
@@ -30,6 +30,7 @@ from kapelle.processors.errors import BadDeclaration
 from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.streams import Stream
 from kapelle.processors.tables import Tables
+from kapelle.schemas.contract import Contract
 
 S = TypeVar("S", bound=Tables)
 V = TypeVar("V")
@@ -38,6 +39,12 @@ Decide = Callable[[Message[V], S, int], Iterable[Effect]]
 Apply = Callable[[Message[V], S], None]
 GiveUp = Callable[[Message[V], str, S, int], Iterable[Effect]]
 Read = Callable[[V], object]
+
+# By type. Each takes messages of its own type only, which no type of a dictionary can say.
+Deciders = dict[type[object], Decide[Any, S]]
+Appliers = dict[type[object], Apply[Any, S]]
+GivenUp = dict[type[object], GiveUp[Any, S]]
+Readers = dict[type[object], Read[Any]]
 
 
 class Processor(Generic[S]):
@@ -51,11 +58,11 @@ class Processor(Generic[S]):
         self.inputs = tuple(inputs)
         self.events = events
         self.outputs = tuple(outputs)
-        self.deciders: dict[type[Any], Decide[Any, S]] = {}
-        self.appliers: dict[type[Any], Apply[Any, S]] = {}
-        self.given_up: dict[type[Any], GiveUp[Any, S]] = {}
-        self.readers: dict[type[Any], Read[Any]] = {}
-        self.ignored: set[type[Any]] = set()
+        self.deciders: Deciders[S] = {}
+        self.appliers: Appliers[S] = {}
+        self.given_up: GivenUp[S] = {}
+        self.readers: Readers = {}
+        self.ignored: set[type[Contract]] = set()
         self.background: set[str] = set()  # kinds of timers: the part of their names before the first slash
         self.turns_named: set[str] = set()  # those of them whose names tell whose turn it is
         self.is_patient = False  # nobody inside waits for it: its records may be folded in a few large turns
@@ -70,13 +77,13 @@ class Processor(Generic[S]):
 
         return register
 
-    def gives_up(self, *contracts: type[Any]) -> Callable[[GiveUp[Any, S]], GiveUp[Any, S]]:
+    def gives_up(self, *contracts: type[V]) -> Callable[[GiveUp[V, S]], GiveUp[V, S]]:
         """Register what is decided instead on messages of these types whose decision ran out of time or memory.
 
         It is handed the reason. The message becomes a dead letter as well; without this, that is all.
         """
 
-        def register(give_up: GiveUp[Any, S]) -> GiveUp[Any, S]:
+        def register(give_up: GiveUp[V, S]) -> GiveUp[V, S]:
             for contract in contracts:
                 self._refuse_second(self.given_up, contract, "give-up")
                 self.given_up[contract] = give_up
@@ -108,7 +115,7 @@ class Processor(Generic[S]):
 
         return register
 
-    def ignores(self, contract: type[Any]) -> None:
+    def ignores(self, contract: type[Contract]) -> None:
         """Decide nothing on messages of this type. Where their first bytes tell what they are, the rest is not read."""
         self.decides(contract)(_nothing)
         self.ignored.add(contract)
@@ -129,7 +136,7 @@ class Processor(Generic[S]):
 
     def check(self) -> None:
         """Refuse a processor that would fail on the first record of some type."""
-        taken = {contract for stream in self.inputs for contract in stream.contracts}
+        taken: set[type[object]] = {contract for stream in self.inputs for contract in stream.contracts}
         self._refuse_gap("decides", taken, set(self.deciders) - {TimerDue})
         self._refuse_gap("applies", set(self.events.contracts), set(self.appliers))
         if extra := set(self.given_up) - set(self.deciders):
@@ -139,7 +146,7 @@ class Processor(Generic[S]):
         if not self.inputs:
             raise BadDeclaration(f"Expected processor {self.name!r} to have an input stream, but it has none")
 
-    def _refuse_gap(self, decorator: str, expected: set[type[Any]], found: set[type[Any]]) -> None:
+    def _refuse_gap(self, decorator: str, expected: set[type[object]], found: set[type[object]]) -> None:
         missing, extra = expected - found, found - expected
         if missing or extra:
             raise BadDeclaration(
@@ -147,14 +154,14 @@ class Processor(Generic[S]):
                 f"{_names(missing)} have none and {_names(extra)} are on no stream"
             )
 
-    def _refuse_second(self, handlers: dict[type[Any], Any], contract: type[Any], kind: str) -> None:
+    def _refuse_second(self, handlers: Container[type[object]], contract: type[object], kind: str) -> None:
         if contract in handlers:
             raise BadDeclaration(f"Expected one {kind} for {contract.__name__} in {self.name!r}, but found a second")
 
 
-def _nothing(_: Message[Any], __: Tables, ___: int) -> Iterable[Effect]:
+def _nothing(_: Message[object], __: Tables, ___: int) -> Iterable[Effect]:
     return ()
 
 
-def _names(types: set[type[Any]]) -> str:
+def _names(types: set[type[object]]) -> str:
     return ", ".join(sorted(t.__name__ for t in types)) or "no types"

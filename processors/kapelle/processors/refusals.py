@@ -1,7 +1,7 @@
 """How a command is refused: a decision raises what is wrong, and it becomes an event that answers the request."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kapelle.processors.definitions import DefinitionRefused
 from kapelle.processors.effects import Effect, Emit
@@ -61,7 +61,7 @@ def refusing(command: object, refused: Refused, now_ms: int) -> Iterator[Effect]
         )
 
 
-def refuse_given_up(message: Message[Any], reason: str, _: object, now_ms: int) -> Iterable[Effect]:
+def refuse_given_up(message: Message[object], reason: str, _: object, now_ms: int) -> Iterable[Effect]:
     """The answer to a request whose decision ran out of time or memory."""
     return refusing(message.value, Refused(Refusal.UNPROCESSABLE, reason), now_ms)
 

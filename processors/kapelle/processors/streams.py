@@ -1,11 +1,12 @@
 """Named, typed, keyed sequences of records. The topology turns each into a topic."""
 
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
 from kapelle.processors.keys import KeyForm
+from kapelle.processors.messages import Foreign
+from kapelle.schemas.contract import Contract
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -28,11 +29,16 @@ class Stream(msgspec.Struct, frozen=True):
     """
 
     name: str
-    contracts: tuple[type[Any], ...]
+    contracts: tuple[type[Contract] | type[Foreign], ...]
     keep: Keep = Keep.A_WEEK
     partitions: int | None = None
     public: bool = False
     key: KeyForm = KeyForm.ANY
+
+    @property
+    def ours(self) -> tuple[type[Contract], ...]:
+        """The types that have a schema: all but `Foreign`."""
+        return tuple([contract for contract in self.contracts if issubclass(contract, Contract)])
 
     def __hash__(self) -> int:
         return hash(self.name)

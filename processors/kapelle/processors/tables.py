@@ -102,6 +102,16 @@ class RowForm(msgspec.Struct, frozen=True):
     upgrades: Mapping[int, tuple[type[msgspec.Struct], Callable[[Any], Any]]] = {}
 
 
+# Of whatever keys and rows: the tables of a class differ.
+AnySpec = TableSpec[Any, Any]
+
+
+class Opens(Protocol):
+    """Opens a declared table of a partition."""
+
+    def __call__(self, spec: TableSpec[K, R], /) -> Table[K, R]: ...
+
+
 def table(
     name: str, *, key: type[K], row: type[R], form: RowForm | None = None, bucketed: bool = False
 ) -> TableSpec[K, R]:
@@ -113,21 +123,21 @@ class Tables:
     """The base of a processor's state: every partition has its own tables and timers."""
 
     timers: Timers
-    opens: Callable[[TableSpec[Any, Any]], Table[Any, Any]] | None = None  # a table that is not bound yet
-    _declared: ClassVar[tuple[TableSpec[Any, Any], ...]]  # of this class alone: found once, asked for by every shard
+    opens: Opens | None = None  # a table that is not bound yet
+    _declared: ClassVar[tuple[AnySpec, ...]]  # of this class alone: found once, asked for by every shard
 
     @classmethod
-    def specs(cls) -> tuple[TableSpec[Any, Any], ...]:
+    def specs(cls) -> tuple[AnySpec, ...]:
         """The declared tables, in the order of declaration, base classes first."""
         if "_declared" not in cls.__dict__:
-            found: dict[str, TableSpec[Any, Any]] = {}
+            found: dict[str, AnySpec] = {}
             for owner in reversed(cls.__mro__):
                 found.update({k: v for k, v in vars(owner).items() if isinstance(v, TableSpec)})
             cls._declared = tuple(found.values())
         return cls._declared
 
     @classmethod
-    def bind(cls, open_table: Callable[[TableSpec[Any, Any]], Table[Any, Any]], timers: Timers) -> Self:
+    def bind(cls, open_table: Opens, timers: Timers) -> Self:
         """An instance whose attributes are opened tables."""
         bound = cls()
         bound.timers = timers
@@ -135,7 +145,7 @@ class Tables:
         return bound
 
     @classmethod
-    def bind_lazily(cls, open_table: Callable[[TableSpec[Any, Any]], Table[Any, Any]], timers: Timers) -> Self:
+    def bind_lazily(cls, open_table: Opens, timers: Timers) -> Self:
         """The same, but each table is opened when it is first asked for."""
         bound = cls()
         bound.timers = timers

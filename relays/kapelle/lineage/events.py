@@ -224,7 +224,7 @@ class LineageEvents:
             yield self.event(at, RunState.OTHER, at_ms, writes=(signal,))
 
 
-TOLD: Final[Mapping[type[Any], Callable[[LineageEvents, Entry, Any], Iterator[RunEvent]]]] = {
+TOLD: Final[Mapping[type[object], Callable[[LineageEvents, Entry, Any], Iterator[RunEvent]]]] = {
     c.RunStarted: LineageEvents.run_started,
     c.RunEnded: LineageEvents.run_ended,
     c.InstanceCreated: LineageEvents.instance_created,

@@ -41,7 +41,7 @@ class PublicSchemas:
 
     def __init__(self, topology: Topology) -> None:
         self.subjects: dict[str, type[Contract]] = {
-            f"{topology.topic(stream)}-value": stream.contracts[0] for stream in public_streams(topology)
+            f"{topology.topic(stream)}-value": stream.ours[0] for stream in public_streams(topology)
         }
 
     def check(self, registry: RegistryClient) -> list[Standing]:

@@ -20,6 +20,7 @@ from uuid import UUID
 import fastavro
 import httpx
 import msgspec
+from fastavro.types import NamedSchemas, Schema
 
 from kapelle.processors.intake.forms import NotASignal
 from kapelle.sources.errors import RegistryAway, RegistryRefused
@@ -48,7 +49,7 @@ class Registry:
             base_url=url, timeout=TIMEOUT_S, auth=(auth[0], auth[2]) if auth[1] else None, follow_redirects=False
         )
         self._now_s = now_s
-        self._schemas: dict[SchemaId, Any] = {}
+        self._schemas: dict[SchemaId, Schema] = {}
         self._unknown: dict[SchemaId, float] = {}
 
     def decode(self, value: bytes | None, headers: Headers = ()) -> object:
@@ -70,7 +71,7 @@ class Registry:
     def close(self) -> None:
         self._client.close()
 
-    def _schema(self, number: SchemaId) -> Any:
+    def _schema(self, number: SchemaId) -> Schema:
         if number in self._schemas:
             return self._schemas[number]
         if self._now_s() - self._unknown.get(number, -UNKNOWN_S) < UNKNOWN_S:
@@ -85,7 +86,7 @@ class Registry:
         self._remember(self._schemas, number, found)
         return found
 
-    def _parsed(self, told: Fields, named: dict[str, Any], seen: list[str]) -> Any:
+    def _parsed(self, told: Fields, named: NamedSchemas, seen: list[str]) -> Schema:
         """A schema, after those that it refers to."""
         if told.get("schemaType", "AVRO") != "AVRO":
             raise NotASignal(f"Expected a schema of Avro, but found one of {told['schemaType']}")

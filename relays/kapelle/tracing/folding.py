@@ -217,7 +217,7 @@ class Queues:
         return made if end is None else msgspec.structs.replace(made, verdict=VERDICTS[end[0]], reason=end[1])
 
 
-TRIGGERS: Final[Mapping[type[Any], Callable[[Triggers, Past, Any], Iterator[Span]]]] = {
+TRIGGERS: Final[Mapping[type[object], Callable[[Triggers, Past, Any], Iterator[Span]]]] = {
     c.SignalKept: Triggers.kept,
     c.SignalPassedOver: Triggers.gone,
     c.SignalExpired: Triggers.gone,
@@ -225,7 +225,7 @@ TRIGGERS: Final[Mapping[type[Any], Callable[[Triggers, Past, Any], Iterator[Span
     c.TriggerFired: Triggers.fired,
     c.FiringSkipped: Triggers.skipped,
 }
-QUEUES: Final[Mapping[type[Any], Callable[[Queues, Past, Any], Iterator[Span]]]] = {
+QUEUES: Final[Mapping[type[object], Callable[[Queues, Past, Any], Iterator[Span]]]] = {
     c.InstanceCreated: Queues.created,
     c.InstanceLaunched: Queues.launched,
     c.InstanceEnded: Queues.ended,

@@ -145,7 +145,7 @@ class Runs:
         return run if run is not None and run.run_id == run_id else None
 
 
-TOLD: Final[Mapping[type[Any], Callable[[Runs, Past, Any], Iterator[Span]]]] = {
+TOLD: Final[Mapping[type[object], Callable[[Runs, Past, Any], Iterator[Span]]]] = {
     c.RunStarted: Runs.run_started,
     c.RunEnded: Runs.run_ended,
     c.StepChanged: Runs.step_changed,

@@ -21,9 +21,9 @@ from tests.unit.schemas.fresh import contract_of
 
 ROOT = Path(__file__).parents[3]
 SOURCE, RELEASED = ROOT / "schemas/avsc", ROOT / "schemas/released"
-PUBLIC: dict[str, type[Contract]] = {
-    contract.__name__: contract for stream in KEYS for contract in stream.contracts
-} | {"AnnounceSignal": c.AnnounceSignal}
+PUBLIC: dict[str, type[Contract]] = {contract.__name__: contract for stream in KEYS for contract in stream.ours} | {
+    "AnnounceSignal": c.AnnounceSignal
+}
 LATER = {"name": "later", "type": ["null", "string"], "default": None}
 FRAMINGS = ("single object", "Confluent")
 

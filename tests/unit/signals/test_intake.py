@@ -33,8 +33,8 @@ def taken(value: Any, headers: Headers | None = None) -> c.AnnounceSignal | str:
     if isinstance(effect, SetAside):
         return effect.reason
     assert isinstance(effect, Send)
-    assert (effect.stream, effect.key) == (SIGNAL_INTERNAL, effect.value.name)
     assert isinstance(effect.value, c.AnnounceSignal)
+    assert (effect.stream, effect.key) == (SIGNAL_INTERNAL, effect.value.name)
     return effect.value
 
 

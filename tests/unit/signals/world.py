@@ -97,7 +97,7 @@ class World:
         """The rows that a decision reads, by table."""
         counter: Counter[str] = Counter()
         counted = Signals.bind(
-            lambda spec: CountedTable(getattr(self.state.reader, spec.attribute), spec.name, counter),  # type: ignore[arg-type, return-value]
+            lambda spec: CountedTable(getattr(self.state.reader, spec.attribute), spec.name, counter),  # type: ignore[arg-type]
             self.state.reader.timers,
         )
         assert list(signals.deciders[type(value)](Message(NAME, value, "0"), counted, self.now_ms))

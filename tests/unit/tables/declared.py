@@ -1,14 +1,13 @@
 """Tables and shards that the tests of tables share."""
 
-import msgspec
-
 from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Stream
 from kapelle.processors.tables import Tables, table
+from kapelle.schemas import Contract
 from kapelle.topology.tables import Batch, ShardMeta, ShardState, Store
 
 
-class Note(msgspec.Struct, frozen=True):
+class Note(Contract, frozen=True):
     text: str
 
 

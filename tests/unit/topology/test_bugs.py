@@ -202,8 +202,8 @@ BAD_EFFECTS: dict[str, tuple[object, type[Exception]]] = {
     "an undeclared stream": (Send(Stream("elsewhere", (Hop,)), "a", Hop("a", 1)), BadDeclaration),
     "a type that is not on its stream": (Send(hops, "a", Counted("1", "a", 1)), BadDeclaration),
     "a type that is no event here": (Emit(Hop("a", 1)), BadDeclaration),
-    "an event that is no contract": (Emit("counted"), BadDeclaration),
-    "a message that is no contract": (Send(hops, "a", None), BadDeclaration),
+    "an event that is no contract": (Emit("counted"), BadDeclaration),  # type: ignore[arg-type]
+    "a message that is no contract": (Send(hops, "a", None), BadDeclaration),  # type: ignore[arg-type]
     "a value that does not fit": (Emit(Counted("1", "a", "one")), NotEncodable),  # type: ignore[arg-type]
     "a text that is none": (Emit(Counted("\ud800", "a", 1)), NotEncodable),
     "an event that is too large": (Emit(Counted("x" * 1_000_000, "a", 1)), RecordTooLarge),

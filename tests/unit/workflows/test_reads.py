@@ -64,7 +64,7 @@ def world_with(queued: int, strategy: object) -> World:
 def reads(world: World, command: Contract) -> Counter[str]:
     counter: Counter[str] = Counter()
     counted = WorkflowTables.bind(
-        lambda spec: CountedTable(getattr(world.state.reader, spec.attribute), spec.name, counter),  # type: ignore[arg-type, return-value]
+        lambda spec: CountedTable(getattr(world.state.reader, spec.attribute), spec.name, counter),  # type: ignore[arg-type]
         world.state.reader.timers,
     )
     effects = list(workflows.deciders[type(command)](Message(KEY, command, "0"), counted, NOW_MS))

@@ -1,9 +1,9 @@
 """Putting records aside: the outputs that hold letters, and the counts of them."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from kapelle.processors.messages import Message, TimerDue
-from kapelle.schemas import Codec
+from kapelle.processors.messages import Message
+from kapelle.schemas import Codec, Contract
 from kapelle.schemas.contracts import DeadLetter, Stage
 from kapelle.schemas.errors import SchemaError
 from kapelle.topology.build import Topology
@@ -33,13 +33,13 @@ class Aside:
         self._letters = Codec(codec.catalog, record_bytes_max=letter_bytes_max(codec.record_bytes_max))
         self._counters = counters
 
-    def original(self, shard: Shard, message: Message[Any], source: Source) -> Original:
+    def original(self, shard: Shard, message: Message[object], source: Source) -> Original:
         """Where a message stood, and what is needed to publish it again."""
         if isinstance(source, tuple):
             return Original.of(*source)
         place = Place(source or shard.changelog.topic, shard.partition)
         try:
-            value = None if type(message.value) is TimerDue else self._codec.encode(message.value)
+            value = self._codec.encode(message.value) if isinstance(message.value, Contract) else None
         except SchemaError:
             value = None  # the letter tells what the message came from; that is all there is
         return Original(place, NOWHERE, message.id, message.key.encode(), value)

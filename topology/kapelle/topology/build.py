@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 from confluent_kafka import murmur2
 
-from kapelle.processors.messages import Foreign
 from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Keep, Stream
 from kapelle.schemas import Catalog
@@ -116,8 +115,8 @@ class Topology:
 
     def catalog(self) -> Catalog:
         """Every contract that travels on the streams, and our own."""
-        contracts = {c for s in self.streams.values() for c in s.contracts if c is not Foreign}
-        contracts |= set(DEAD_LETTERS.contracts)
+        contracts = {c for s in self.streams.values() for c in s.ours}
+        contracts |= set(DEAD_LETTERS.ours)
         return Catalog.of(*sorted(contracts, key=lambda c: c.__name__))
 
     def _check_names(self) -> None:

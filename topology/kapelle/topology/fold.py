@@ -9,15 +9,14 @@ from collections import deque
 from collections.abc import Sequence
 from math import inf
 from time import perf_counter
-from typing import Any
 
 import msgspec
 
-from kapelle.processors.effects import Effect, Emit, SetAside
+from kapelle.processors.effects import Effect, Emit, Send, SetAside
 from kapelle.processors.errors import BadDeclaration
 from kapelle.processors.messages import Coordinates, Foreign, Message, TimerDue, id_prefix
 from kapelle.processors.streams import Keep
-from kapelle.schemas import Codec
+from kapelle.schemas import Codec, Contract
 from kapelle.schemas.contracts import Stage
 from kapelle.schemas.errors import SchemaError, UnknownFingerprint
 from kapelle.schemas.headers import rfc3339, trace_of
@@ -65,7 +64,7 @@ class Root(msgspec.Struct, gc=False):
 
 
 # A message that is not a record: a timer, or a command, the topic that it skips, and how its sender makes headers.
-Entry = tuple[Shard, Message[Any], Root, str | None, Forms]
+Entry = tuple[Shard, Message[TimerDue], Root, None, Forms] | tuple[Shard, Message[Contract], Root, str, Forms]
 Origin = tuple[Source, Root | None]  # what a message came from, and the cascade that it belongs to, if there is one yet
 
 
@@ -85,7 +84,8 @@ class Fold:
         self._compacted = frozenset([topology.topic(s) for s in topology.streams.values() if s.keep is Keep.LATEST])
         self._latest: dict[tuple[Place, bytes | None], Out] = {}  # for compacted topics: sent when the cycle is full
         self._ignored = {p.name: codec.heads(p.ignored) for p in topology.processors.values()}
-        self._encoded_last: tuple[Any, bytes] = None, b""  # an event may be sent on as it is: contracts never change
+        # An event may be sent on as it is: contracts never change.
+        self._encoded_last: tuple[Contract | None, bytes] = None, b""
         self.on_bug = OnBug.STOP
         self.overtime = Overtime(0)
         self.slow_s = inf
@@ -167,11 +167,12 @@ class Fold:
 
     def entry(self, entry: Entry) -> bool:
         """Fold a message of the queue. Returns whether that was slow."""
-        shard, message, root, topic, _ = entry
-        if topic is None:
-            if not _still_due(shard, message):
+        if entry[3] is None:
+            shard, due = entry[0], entry[1]
+            if not _still_due(shard, due.key, due.value):
                 return False  # what was folded before it has cancelled the timer, or moved it
-            self._counters.fire(shard.processor.name, message.value.name)
+            self._counters.fire(shard.processor.name, due.value.name)
+        shard, message, root, topic, _ = entry
         self.touched.add(shard)
         began_s = perf_counter()
         self._message(shard, message, root, topic)
@@ -180,7 +181,7 @@ class Fold:
         return was_slow
 
     def _message(  # noqa: C901 - as `records`
-        self, shard: Shard, message: Message[Any], root: Root | None, source: Source
+        self, shard: Shard, message: Message[object], root: Root | None, source: Source
     ) -> None:
         """Decide on a message and carry it out. This is the path that every message takes: it is kept short.
 
@@ -225,15 +226,15 @@ class Fold:
         except Exception as error:  # noqa: BLE001 - as above
             self._apply_failed(shard, message, event, error)
         if type(message.value) is TimerDue:
-            self._check_settled(shard, message)
+            self._check_settled(shard, message.key, message.value)
         if len(self.queue) > queued:
             self._counters.delivered += len(self.queue) - queued
 
     def _encoded(
-        self, shard: Shard, message: Message[Any], root: Root, effects: Sequence[Effect]
-    ) -> list[Message[Any]]:
+        self, shard: Shard, message: Message[object], root: Root, effects: Sequence[Effect]
+    ) -> list[Message[Contract]]:
         """Add the effects to the outputs, as bytes, and to the queue. Returns the events among them, for `apply`."""
-        events: list[Message[Any]] = []
+        events: list[Message[Contract]] = []
         key, trace = message.key, message.trace
         time = self._time(shard) if shard.events_public else b""
         for effect in effects:
@@ -259,7 +260,7 @@ class Fold:
         while len(self.queue) > queued:
             self.queue.pop()
 
-    def _send(self, shard: Shard, effect: Any, name: str, origin: tuple[Root, str | None]) -> None:
+    def _send(self, shard: Shard, effect: Send | SetAside, name: str, origin: tuple[Root, str | None]) -> None:
         """A message to another key: to the queue if it may be delivered within the cycle, else to its topic."""
         root, trace = origin
         if type(effect) is SetAside:
@@ -279,7 +280,7 @@ class Fold:
         last, data = self._encoded_last
         self.outs.append((place, key.encode(), data if last is value else self._encode(value), headers))
 
-    def _headers(self, shard: Shard, forms: Forms, message: Message[Any]) -> Headers:
+    def _headers(self, shard: Shard, forms: Forms, message: Message[object]) -> Headers:
         """The headers of a record on a public stream."""
         return forms[type(message.value)].make(message.id, self._time(shard), message.trace)
 
@@ -294,9 +295,10 @@ class Fold:
 
     def overflow(self) -> None:
         """The cycle is full: commands left in the queue take their topics. Timers are still due and come again."""
-        for shard, message, root, topic, forms in self.queue:
-            if topic is None:
+        for entry in self.queue:
+            if entry[3] is None:
                 continue
+            shard, message, root, topic, forms = entry
             place = Place(topic, shard.partition)
             self._delivery.overflowed(place)
             headers = (
@@ -339,7 +341,7 @@ class Fold:
 
     # What goes wrong ------------------------------------------------------------------------------------------------
 
-    def _apply_failed(self, shard: Shard, message: Message[Any], event: Message[Any], error: Exception) -> None:
+    def _apply_failed(self, shard: Shard, message: Message[object], event: Message[object], error: Exception) -> None:
         if isinstance(error, NOT_THE_PROCESSORS):
             raise error
         what = f"apply of {type(event.value).__name__}"
@@ -350,11 +352,11 @@ class Fold:
         self.poisoned[shard.processor.name, message.id] = str(failed)
         raise ApplyFailed(str(failed)) from error
 
-    def _check_settled(self, shard: Shard, message: Message[TimerDue]) -> None:
-        if _still_due(shard, message):
-            raise TimerNotSettled(shard.processor.name, message.key, message.value.name)
+    def _check_settled(self, shard: Shard, key: str, due: TimerDue) -> None:
+        if _still_due(shard, key, due):
+            raise TimerNotSettled(shard.processor.name, key, due.name)
 
-    def _bug(self, shard: Shard, message: Message[Any], origin: Origin, failure: Failure) -> None:
+    def _bug(self, shard: Shard, message: Message[object], origin: Origin, failure: Failure) -> None:
         stage, error = failure
         # The store tells of all its errors in its own way, also of a stack that was full before it was called.
         cause = error.__cause__ if isinstance(error, NOT_THE_PROCESSORS) else error
@@ -368,7 +370,7 @@ class Fold:
             raise HandlerFailed(shard.processor.name, what, error, record=origin_of(message.id)) from error
         self._give_up(shard, message, origin[0], (stage, error))
 
-    def _exhausted(self, shard: Shard, message: Message[Any], origin: Origin, failure: Failure) -> None:
+    def _exhausted(self, shard: Shard, message: Message[object], origin: Origin, failure: Failure) -> None:
         """A decision ran out of something. Decide what its processor decides instead, and put the message aside."""
         source, root = origin
         stage, error = failure
@@ -382,7 +384,7 @@ class Fold:
             self._decide_instead(shard, message, root or Root(f"{name}/{message.id}"), str(why))
         self._give_up(shard, message, source, (stage, why))
 
-    def _decide_instead(self, shard: Shard, message: Message[Any], root: Root, reason: str) -> None:
+    def _decide_instead(self, shard: Shard, message: Message[object], root: Root, reason: str) -> None:
         """Carry out what a processor decides for a message that is given up. If that fails too, nothing is done."""
         made, queued = len(self.outs), len(self.queue)
         give_up = shard.processor.given_up[type(message.value)]
@@ -405,8 +407,8 @@ class Fold:
             self._apply_failed(shard, message, event, error)
         self._counters.delivered += len(self.queue) - queued
 
-    def _give_up(self, shard: Shard, message: Message[Any], source: Source, failure: Failure) -> None:
-        if type(message.value) is TimerDue and _still_due(shard, message):
+    def _give_up(self, shard: Shard, message: Message[object], source: Source, failure: Failure) -> None:
+        if type(message.value) is TimerDue and _still_due(shard, message.key, message.value):
             # A timer has no record to put aside. It is left as it is, and tried again after the next start.
             shard.parked.add((message.key, message.value.name, message.value.due_at_ms))
         self._put_aside(shard, self._aside.original(shard, message, source), failure)
@@ -431,7 +433,7 @@ class Fold:
         self.outs.append(self._aside.letter(shard, at, failure, when=When(self.now_ms, self.time)))
 
 
-def _wrong(source: Input, key: bytes, value: Any) -> FoldError:
+def _wrong(source: Input, key: bytes, value: object) -> FoldError:
     """What is wrong with a record that decodes."""
     if len(key) > KEY_BYTES_MAX:
         return KeyTooLarge(len(key))
@@ -448,15 +450,15 @@ def _lean(name: str, trace: str | None) -> Headers:
     return [("ce_id", name.encode()), ("traceparent", trace.encode())]
 
 
-def _misdirected(shard: Shard, effect: Any) -> BadDeclaration:
+def _misdirected(shard: Shard, effect: Send) -> BadDeclaration:
     if effect.stream.name not in shard.routes:
         return BadDeclaration(f"{effect.stream.name!r} is not an output of {shard.processor.name!r}")
     return BadDeclaration(f"{type(effect.value).__name__} is not on the stream {effect.stream.name!r}")
 
 
-def _still_due(shard: Shard, message: Message[TimerDue]) -> bool:
-    due_at_ms: int | None = shard.reader.timers.due_at_ms(message.key, message.value.name)
-    return due_at_ms == message.value.due_at_ms
+def _still_due(shard: Shard, key: str, due: TimerDue) -> bool:
+    due_at_ms: int | None = shard.reader.timers.due_at_ms(key, due.name)
+    return due_at_ms == due.due_at_ms
 
 
 def _trace(headers: Headers) -> str | None:

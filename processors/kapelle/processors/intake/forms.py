@@ -31,11 +31,13 @@ from kapelle.processors.signals.bounds import (
     is_param,
     too_large,
 )
+from kapelle.processors.signals.matching import Scalar
 from kapelle.schemas import contracts as c
 
 KNOWN: Final = frozenset({"name", "id", "request_id", "request_time", "time", "params", "payload"})
 STRUCTURED: Final = b"application/cloudevents+json"
 BYTES: Final = "data_base64"
+Json = Mapping[str, object]  # an object of it
 
 _object: Final = msgspec.json.Decoder(dict[str, Any])  # made once: to make it costs ten times what it then does
 
@@ -68,7 +70,7 @@ def read(record: Foreign, headers: Headers) -> c.AnnounceSignal:
     return _plain(body, source)
 
 
-def _plain(body: Mapping[str, Any], source: Mapping[str, Any]) -> c.AnnounceSignal:
+def _plain(body: Json, source: Json) -> c.AnnounceSignal:
     given = body.get("params", {})
     if not isinstance(given, dict):
         raise NotASignal("Expected 'params' to be an object, but it is not")
@@ -85,9 +87,9 @@ def _plain(body: Mapping[str, Any], source: Mapping[str, Any]) -> c.AnnounceSign
     return _signal(body.get("name"), None if named is None else str(named), when, (given, rest, source))
 
 
-def _structured(body: Mapping[str, Any], source: Mapping[str, Any]) -> c.AnnounceSignal:
+def _structured(body: Json, source: Json) -> c.AnnounceSignal:
     data = body.get("data", {})
-    content: Mapping[str, Any] = data if isinstance(data, dict) else {"data": data}
+    content: Json = data if isinstance(data, dict) else {"data": data}
     params, payload = divided(content)
     if BYTES in body:  # data that is no JSON: nothing of it can be a parameter
         payload[BYTES] = body[BYTES]
@@ -95,21 +97,21 @@ def _structured(body: Mapping[str, Any], source: Mapping[str, Any]) -> c.Announc
     return _signal(body.get("type"), named, body.get("time"), (params, payload, source))
 
 
-def _binary(body: Mapping[str, Any], known: Mapping[str, bytes], source: Mapping[str, Any]) -> c.AnnounceSignal:
+def _binary(body: Json, known: Mapping[str, bytes], source: Json) -> c.AnnounceSignal:
     names = ("ce_id", "ce_source", "ce_type", "ce_time")
     text = {name: known[name].decode("utf-8", "replace") for name in names if name in known}
     named = _event_id(text.get("ce_source"), text.get("ce_id"))
     return _signal(text.get("ce_type"), named, text.get("ce_time"), (*divided(body), source))
 
 
-def _event_id(source: Any, name: Any) -> str:
+def _event_id(source: object, name: object) -> str:
     if not isinstance(source, str) or not isinstance(name, str) or not source or not name:
         raise NotASignal("Expected a CloudEvent with a source and an id, but one of them is missing")
     return f"{source} {name}"
 
 
 def _signal(
-    name: Any, named: str | None, when: Any, content: tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]
+    name: object, named: str | None, when: object, content: tuple[Mapping[str, Scalar], Json, Json]
 ) -> c.AnnounceSignal:
     params, payload, source = content
     if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARS_MAX:
@@ -135,7 +137,7 @@ def _bounded(signal: c.AnnounceSignal) -> c.AnnounceSignal:
     return signal
 
 
-def _time_ms(when: Any) -> int | None:
+def _time_ms(when: object) -> int | None:
     if when is None:
         return None
     if type(when) is int and 0 <= when <= LONG_MAX:

@@ -17,7 +17,7 @@ from kapelle.processors.publisher.processor import PUBLISHERS
 
 def _ignore_the_rest(publisher: Processor[Any]) -> None:
     """Publish nothing about the events of the inputs that nothing has been decided for."""
-    for contract in {contract for stream in publisher.inputs for contract in stream.contracts}:
+    for contract in {contract for stream in publisher.inputs for contract in stream.ours}:
         if contract not in publisher.deciders:
             publisher.ignores(contract)
 

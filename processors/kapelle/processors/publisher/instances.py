@@ -17,7 +17,7 @@ its history.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -34,6 +34,7 @@ from kapelle.schemas.contracts import InitiatorType, InstanceStatus
 
 CREATED: Final = InstanceStatus.CREATED
 IN_PROGRESS: Final = InstanceStatus.IN_PROGRESS
+OfInstance = c.InstanceCreated | c.InstanceLaunched | c.InstanceEnded | c.PublishInstance
 UNKNOWN: Final = Live(0, 0, InitiatorType.OTHER, "", "", "", 0)  # of a run whose beginning is no longer in the history
 
 
@@ -97,13 +98,13 @@ def above_of(parent: c.Parent) -> Above:
     return Above(parent.key, parent.run_id, parent.step_id, parent.number, parent.kind, parent.root)
 
 
-def _live(state: Instances, message: Message[Any]) -> Live:
+def _live(state: Instances, message: Message[OfInstance]) -> Live:
     event = message.value
     return state.live.get((message.key, event.instance_id)) or msgspec.structs.replace(UNKNOWN, run_id=event.run_id)
 
 
 def _published(  # noqa: PLR0913 - each by its name
-    message: Message[Any],
+    message: Message[OfInstance],
     state: Instances,
     live: Live,
     *,
@@ -147,7 +148,7 @@ def _published(  # noqa: PLR0913 - each by its name
     return Emit(change), Send(INSTANCE_STATE, run_key(workflow_id, instance_id), change)
 
 
-def _source_of(message: Message[Any]) -> tuple[str, int, int]:
+def _source_of(message: Message[OfInstance]) -> tuple[str, int, int]:
     event = message.value
     if isinstance(event, c.PublishInstance):
         return event.source_topic, event.source_partition, event.source_offset

@@ -1,6 +1,6 @@
 """Parts that all publishers share: the number of a key's next record, and the coordinates of the source event."""
 
-from typing import Any, Final
+from typing import Final
 
 from kapelle.processors.initiators import initiator_of
 from kapelle.processors.messages import Message, coordinates_of
@@ -10,7 +10,7 @@ from kapelle.schemas.contracts import InitiatorType
 INITIATORS: Final = {kind.value: kind for kind in InitiatorType}
 
 
-def source_of(message: Message[Any]) -> tuple[str, int, int]:
+def source_of(message: Message[object]) -> tuple[str, int, int]:
     """The topic, partition and offset of an event. Publishers have no timers, and read all their inputs from topics."""
     found = coordinates_of(message.id)
     if found is None:

@@ -7,8 +7,8 @@
 | `TriggerFired`, `FiringSkipped` | FIRED, SKIPPED | workflow and trigger |
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypedDict
 
 import msgspec
 
@@ -28,6 +28,26 @@ class Judged(msgspec.Struct, frozen=True):
     name: str
     signal_id: str | None
     sequence: int | None
+
+
+class Dated(Protocol):
+    """An event, all of which have a time."""
+
+    @property
+    def at_ms(self) -> int: ...
+
+
+class More(TypedDict, total=False):
+    """What only some verdicts say."""
+
+    workflow_id: str
+    trigger_id: str
+    join_value: str | None
+    request_id: str
+    reason: str
+    strings: dict[str, str]
+    longs: dict[str, int]
+    happened_at_ms: int | None
 
 
 @verdicts.decides(c.SignalAccepted)
@@ -60,7 +80,7 @@ def publish_duplicate(message: Message[c.SignalDuplicated], state: Numbered, _: 
 @verdicts.decides(c.SignalTooLate)
 def publish_too_late(message: Message[c.SignalTooLate], state: Numbered, _: int) -> Iterator[Effect]:
     event = message.value
-    more = {"happened_at_ms": event.happened_at_ms}
+    more: More = {"happened_at_ms": event.happened_at_ms}
     return _published(message, state, [Judged(event.name, event.signal_id, None)], verdict=Verdict.TOO_LATE, more=more)
 
 
@@ -68,7 +88,7 @@ def publish_too_late(message: Message[c.SignalTooLate], state: Numbered, _: int)
 def publish_kept(message: Message[c.SignalKept], state: Numbered, _: int) -> Iterator[Effect]:
     event = message.value
     judged = [Judged(event.name, event.signal_id, event.sequence)]
-    more = {**_trigger(message.key), "join_value": event.join_value}
+    more: More = {**_trigger(message.key), "join_value": event.join_value}
     return _published(message, state, judged, verdict=Verdict.KEPT, more=more)
 
 
@@ -76,32 +96,32 @@ def publish_kept(message: Message[c.SignalKept], state: Numbered, _: int) -> Ite
 def publish_passed_over(message: Message[c.SignalPassedOver], state: Numbered, _: int) -> Iterator[Effect]:
     event = message.value
     judged = [Judged(event.name, event.signal_id, event.sequence)]
-    more = {**_trigger(message.key), "join_value": event.join_value, "reason": event.reason}
+    more: More = {**_trigger(message.key), "join_value": event.join_value, "reason": event.reason}
     return _published(message, state, judged, verdict=Verdict.PASSED_OVER, more=more)
 
 
 @verdicts.decides(c.SignalExpired)
 def publish_expired(message: Message[c.SignalExpired], state: Numbered, _: int) -> Iterator[Effect]:
     event = message.value
-    more = {**_trigger(message.key), "join_value": event.join_value}
+    more: More = {**_trigger(message.key), "join_value": event.join_value}
     return _published(message, state, [Judged(event.name, None, event.sequence)], verdict=Verdict.EXPIRED, more=more)
 
 
 @verdicts.decides(c.TriggerFired)
 def publish_firing(message: Message[c.TriggerFired], state: Numbered, _: int) -> Iterator[Effect]:
     event = message.value
-    more = {**_trigger(message.key), "join_value": event.join_value, "request_id": event.request_id}
+    more: More = {**_trigger(message.key), "join_value": event.join_value, "request_id": event.request_id}
     return _published(message, state, _joined(event.signals), verdict=Verdict.FIRED, more=more)
 
 
 @verdicts.decides(c.FiringSkipped)
 def publish_skipped(message: Message[c.FiringSkipped], state: Numbered, _: int) -> Iterator[Effect]:
     event = message.value
-    more = {**_trigger(message.key), "join_value": event.join_value, "reason": event.reason}
+    more: More = {**_trigger(message.key), "join_value": event.join_value, "reason": event.reason}
     return _published(message, state, _joined(event.signals), verdict=Verdict.SKIPPED, more=more)
 
 
-def _trigger(key: str) -> dict[str, str]:
+def _trigger(key: str) -> More:
     workflow_id, _, trigger_id = key.partition("/")  # a workflow id holds no slash
     return {"workflow_id": workflow_id, "trigger_id": trigger_id}
 
@@ -111,16 +131,16 @@ def _joined(signals: Sequence[c.JoinedSignal]) -> list[Judged]:
 
 
 def _published(
-    message: Message[Any],
+    message: Message[Dated],
     state: Numbered,
     judged: Sequence[Judged],
     *,
     verdict: Verdict,
-    more: Mapping[str, Any] | None = None,
+    more: More | None = None,
 ) -> Iterator[Effect]:
     (topic, partition, offset), first = source_of(message), next_number(state, message.key)
     for number, signal in enumerate(judged, first):
-        fields: dict[str, Any] = {"reason": "", "strings": {}, "longs": {}} | dict(more or {})
+        fields: More = {"reason": "", "strings": {}, "longs": {}, **(more or {})}
         yield Emit(
             c.SignalVerdict(
                 signal_name=signal.name,

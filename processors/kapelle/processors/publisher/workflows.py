@@ -1,7 +1,7 @@
 """`publisher.workflows`: pushes, activations, changes and deletions, each with the state of the workflow after it."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
@@ -26,8 +26,21 @@ class Change(msgspec.Struct, frozen=True):
     instance_id: int | None = None
 
 
+class OfWorkflow(Protocol):
+    """An event that answers a request."""
+
+    @property
+    def request_id(self) -> str: ...
+
+    @property
+    def author(self) -> str: ...
+
+    @property
+    def at_ms(self) -> int: ...
+
+
 NEW: Final = Current()
-E = TypeVar("E")
+E = TypeVar("E", bound="OfWorkflow")
 ChangeOf = Callable[[E, Current], Change]
 
 
@@ -91,7 +104,7 @@ def _deleted(_: c.WorkflowDeleted, before: Current) -> Change:
     return Change(WorkflowChangeType.DELETED, after)
 
 
-def _public_change(message: Message[Any], change: Change, sequence: int) -> c.WorkflowChange:
+def _public_change(message: Message[OfWorkflow], change: Change, sequence: int) -> c.WorkflowChange:
     event, after, (topic, partition, offset) = message.value, change.after, source_of(message)
     return c.WorkflowChange(
         workflow_id=message.key,

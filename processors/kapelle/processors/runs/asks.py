@@ -9,7 +9,7 @@ when it ends, so that no instance has to read the tables of another one.
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -31,7 +31,7 @@ def asked_of_children(text: str) -> dict[str, tuple[str, ...]]:
     return {parent: tuple(sorted(asked)) for parent, asked in found.items()}
 
 
-def _texts(tree: Any) -> Iterator[str]:
+def _texts(tree: object) -> Iterator[str]:
     pending = [tree]
     while pending:
         node = pending.pop()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final, TypedDict, Unpack
 
 import msgspec
 
@@ -35,6 +35,21 @@ NO_JOIN: Final = JoinRow(0, satisfied=False)
 
 Params = Mapping[str, Evaluated]
 Statuses = tuple[StepStatus, ...]
+
+
+class More(TypedDict, total=False):
+    """What only some changes of a step say."""
+
+    params: str | None
+    successors: dict[str, bool]
+    token: str | None
+    timeout_at_ms: int | None
+    due_at_ms: int | None
+    worker: str | None
+    lease_at_ms: int | None
+    loop: str | None
+    repeats: dict[str, bool]
+    deferred: tuple[str, ...]
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -118,7 +133,7 @@ class RunContext:
 
     # Changes ----------------------------------------------------------------------------------------------------------
 
-    def change(self, attempt: Attempt, statuses: Statuses, *, reason: str = "", **more: Any) -> None:
+    def change(self, attempt: Attempt, statuses: Statuses, *, reason: str = "", **more: Unpack[More]) -> None:
         """Decide that an attempt goes through these states, each of which must be one that may follow the last."""
         row, run_id = self.state.steps.get((self.key, attempt.step_id)), self.run.run_id
         before = StepStatus.NOT_CREATED

@@ -9,7 +9,6 @@ iteration and the attempt that asked, and counts for nothing else.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from kapelle.processors.definitions.models import SignalDependency
 from kapelle.processors.params import Definition, ParamType
@@ -74,7 +73,7 @@ def _wanted(context: RunContext, step: StepPlan, attempt: Attempt) -> Iterator[t
         yield name, conditions_json(tuple(conditions))
 
 
-def _condition(param: str, operator: Operator, value: Any) -> Condition:
+def _condition(param: str, operator: Operator, value: object) -> Condition:
     if operator is not Operator.IN:
         return Condition(param, operator, scalar_of(param, value))
     if not isinstance(value, list | tuple):

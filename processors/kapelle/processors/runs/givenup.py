@@ -6,7 +6,6 @@ that. Nothing here looks at the definition or evaluates an expression.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 from kapelle.processors.effects import Effect, Emit
 from kapelle.processors.instances import INSTANCE_TERMINAL
@@ -38,7 +37,7 @@ def start_given_up(message: Message[c.StartRun], reason: str, state: Runs, now_m
 
 
 @runs.gives_up(c.MatchDependency, c.TerminateRun, TimerDue)
-def run_given_up(message: Message[Any], reason: str, state: Runs, now_ms: int) -> Effects:
+def run_given_up(message: Message[object], reason: str, state: Runs, now_ms: int) -> Effects:
     """The run fails. A command that speaks of an earlier run changes nothing."""
     run, run_id = state.runs.get((message.key,)), getattr(message.value, "run_id", None)
     if run is None or run.status in INSTANCE_TERMINAL or run_id not in (None, run.run_id):

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kapelle.processors.decisions import LATER, Done, OnDraft, Rules, repeated
+from kapelle.processors.decisions import LATER, Done, OnDraft, Request, Rules, repeated
 from kapelle.processors.draft import Draft
 from kapelle.processors.processor import Processor
 from kapelle.processors.runs.restarts import Restart
@@ -33,7 +33,7 @@ class RunDraft(Draft[Runs]):
     """A decision about a run."""
 
 
-def _earlier(request: c.RestartRun | c.ActOnStep, draft: RunDraft) -> Done | None:
+def _earlier(request: Request, draft: RunDraft) -> Done | None:
     """The outcome of a request that was carried out before. `workflows` knows that of a restart, and is asked."""
     answer = draft.state.answers.get((draft.key, request.request_id))
     if answer is None or answer.is_pending:

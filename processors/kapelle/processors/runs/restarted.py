@@ -1,7 +1,6 @@
 """The parameters of a restarted run: those of the last run, with the changes of the request."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -41,7 +40,7 @@ class By(msgspec.Struct, frozen=True):
     is_parent: bool = False
 
 
-def restarted_params(context: RunContext, given: Mapping[str, Any], by: By) -> str:
+def restarted_params(context: RunContext, given: Mapping[str, object], by: By) -> str:
     """The parameters of the new run: those of the last one, changed by what is given, evaluated now, as JSON."""
     check_run_params(given)
     run, plan = context.run, context.plan

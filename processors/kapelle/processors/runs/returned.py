@@ -8,8 +8,8 @@
 An iteration whose step has no such value has null, 0, 0.0 or false in its place.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from kapelle.processors.params import ParamType
 from kapelle.processors.params.stored import typed
@@ -20,16 +20,19 @@ from kapelle.processors.runs.states import COMPLETE
 from kapelle.processors.runs.tables import ChildRow, FanRow, Runs
 from kapelle.processors.sel import BooleanArray, DoubleArray, ExtensionFailed, LongArray, StringArray
 from kapelle.processors.sel import Value as SelValue
+from kapelle.processors.sel.values import Array
 from kapelle.schemas.contracts import ChildKind, StepStatus
 
+MakeArray = Callable[[Iterable[SelValue]], Array]
 
-def _doubles(found: Iterable[Any] = ()) -> DoubleArray:
+
+def _doubles(found: Iterable[SelValue]) -> DoubleArray:
     """Parameters are exact decimals, and arrays of the language hold floating-point numbers."""
     return DoubleArray(float(one) for one in found)
 
 
 # By the type of a parameter: the array of many, and the value of an iteration that has none.
-ARRAYS: Final[Mapping[ParamType, tuple[Any, Any]]] = {
+ARRAYS: Final[Mapping[ParamType, tuple[MakeArray, SelValue]]] = {
     ParamType.STRING: (StringArray, None),
     ParamType.LONG: (LongArray, 0),
     ParamType.DOUBLE: (_doubles, 0.0),
@@ -50,7 +53,7 @@ class Returned:
         array, missing = self._array(loop, step_id, param)
         fan = self._fan(loop, ChildKind.FOREACH)
         if fan is None:
-            return array()
+            return array(())
         found = [missing] * fan.total
         for (_, _, number), child in self._state.children.prefix((self._key, loop)):
             if number <= fan.total:
@@ -69,7 +72,7 @@ class Returned:
             raise ExtensionFailed(f"Expected parameter {param!r} of step {step_id!r} in {where}, but there is none")
         return found[step_id, param]
 
-    def _array(self, loop: str, step_id: str, param: str) -> tuple[Any, Any]:
+    def _array(self, loop: str, step_id: str, param: str) -> tuple[MakeArray, SelValue]:
         block = self._plan.blocks.get(loop)
         if block is None:
             raise ExtensionFailed(f"Expected a foreach step of the workflow, but found {loop!r}")

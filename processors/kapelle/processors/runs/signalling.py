@@ -64,14 +64,14 @@ def _parsed(reported: str) -> list[ReportedSignal]:
     return found
 
 
-def _divided(signal: ReportedSignal) -> tuple[dict[str, str | int], Mapping[str, Any]]:
+def _divided(signal: ReportedSignal) -> tuple[dict[str, str | int], Mapping[str, object]]:
     """Strings and integers of 64 bits are parameters, all else is payload."""
     params, rest = divided(signal.params)
     return params, {**rest, **signal.payload}
 
 
 def _announcement(
-    context: RunContext, attempt: Attempt, name: str, content: tuple[Mapping[str, str | int], Mapping[str, Any]]
+    context: RunContext, attempt: Attempt, name: str, content: tuple[Mapping[str, str | int], Mapping[str, object]]
 ) -> c.AnnounceSignal:
     run, (params, payload) = context.run, content
     source = {
@@ -102,14 +102,14 @@ def signal_id(name: str, params: Mapping[str, str | int]) -> str:
     return str(UUID(bytes=md5(text, usedforsecurity=False).digest(), version=3))
 
 
-def checked_name(value: Any) -> str:
+def checked_name(value: object) -> str:
     """The name of a signal, or a `BadSignal` that says why it is none."""
     if not isinstance(value, str) or not 0 < len(value) <= NAME_CHARS_MAX:
         raise BadSignal(f"Expected the name of a signal with at most {NAME_CHARS_MAX} characters, but found {value!r}")
     return value
 
 
-def scalar_of(param: str, value: Any) -> Scalar:
+def scalar_of(param: str, value: object) -> Scalar:
     """The value of a parameter of a signal, or a `BadSignal` that says why it is none."""
     if not is_param(value):
         raise BadSignal(f"Expected a string or an integer for {param!r} of a signal, but found {value!r}")

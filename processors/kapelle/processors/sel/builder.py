@@ -35,6 +35,8 @@ from kapelle.processors.sel.tree import (
 
 # Whatever the configured depth: walking the tree takes about three Python frames a level, and Python has a thousand.
 DEPTH_MAX: Final = 150
+# What the parts of a rule have become: tokens, nodes, or what the method of a rule has returned, as the grammar says.
+Parts = list[Any]
 ESCAPES = {"n": "\n", "t": "\t", "b": "\b", "r": "\r", "f": "\f", "\\": "\\", "'": "'", '"': '"'}
 
 
@@ -89,25 +91,25 @@ class Builder(Transformer[Token, Block]):
             raise LimitExceeded("stack_depth", self._depth_allowed, span=span)
         return depth
 
-    def start(self, children: list[Any]) -> Block:
+    def start(self, children: list[Node | None]) -> Block:
         body = [child for child in children if child is not None]
         return Block((0, 0), self._depth((0, 0), *body), body)
 
-    def import_(self, _: list[Any]) -> None:
+    def import_(self, _: list[Token]) -> None:
         return None
 
-    def empty(self, _: list[Any]) -> None:
+    def empty(self, _: list[Token]) -> None:
         return None
 
-    def block(self, children: list[Any]) -> Block:
+    def block(self, children: list[Node | None]) -> Block:
         body = [child for child in children if child is not None]
         span = _over(body[0], body[-1]) if body else (0, 0)
         return Block(span, self._depth(span, *body), body)
 
-    def expression_statement(self, children: list[Any]) -> Evaluate:
+    def expression_statement(self, children: list[Node]) -> Evaluate:
         return Evaluate(children[0].span, self._depth(children[0].span, children[0]), children[0])
 
-    def if_(self, children: list[Any]) -> If:
+    def if_(self, children: Parts) -> If:
         condition, then = children[0], children[1] or Block(children[0].span, 1, [])
         otherwise = children[2] if len(children) > 2 else None
         span = condition.span
@@ -117,41 +119,41 @@ class Builder(Transformer[Token, Block]):
             return If(span, depth, otherwise.arms, otherwise.otherwise)
         return If(span, self._depth(span, condition, then, otherwise), [(condition, then)], otherwise)
 
-    def while_(self, children: list[Any]) -> Loop:
+    def while_(self, children: Parts) -> Loop:
         word, condition, body = children
         body = body or Block(_span(word), 1, [])
         return Loop(_span(word), self._depth(_span(word), condition, body), None, condition, None, body)
 
-    def for_(self, children: list[Any]) -> Loop:
+    def for_(self, children: Parts) -> Loop:
         word, init, condition, update, body = children
         body = body or Block(_span(word), 1, [])
         depth = self._depth(_span(word), init, condition, update, body)
         return Loop(_span(word), depth, init, condition, update, body)
 
-    def for_init(self, children: list[Any]) -> Node | None:
+    def for_init(self, children: list[Node]) -> Node | None:
         return children[0] if children else None
 
     for_part = for_init
 
-    def break_(self, children: list[Any]) -> Jump:
+    def break_(self, children: list[Token]) -> Jump:
         return Jump(_span(children[0]), 1, "break")
 
-    def continue_(self, children: list[Any]) -> Jump:
+    def continue_(self, children: list[Token]) -> Jump:
         return Jump(_span(children[0]), 1, "continue")
 
-    def return_(self, children: list[Any]) -> Return:
+    def return_(self, children: list[Node]) -> Return:
         return Return(children[0].span, self._depth(children[0].span, children[0]), children[0])
 
-    def throw_(self, children: list[Any]) -> Throw:
+    def throw_(self, children: list[Node]) -> Throw:
         return Throw(children[0].span, self._depth(children[0].span, children[0]), children[0])
 
-    def declare(self, children: list[Any]) -> Declare:
+    def declare(self, children: Parts) -> Declare:
         return self._declare(children[0], children[1:], is_array=False)
 
-    def declare_array(self, children: list[Any]) -> Declare:
+    def declare_array(self, children: Parts) -> Declare:
         return self._declare(children[0], children[2:], is_array=True)
 
-    def _declare(self, token: Token, declarators: list[list[Any]], *, is_array: bool) -> Declare:
+    def _declare(self, token: Token, declarators: list[Parts], *, is_array: bool) -> Declare:
         names: list[tuple[str, Node | None]] = []
         for declared in declarators:
             value = declared[1] if len(declared) > 1 else None
@@ -165,17 +167,17 @@ class Builder(Transformer[Token, Block]):
         depth = self._depth(_span(token), *(value for _, value in names))
         return Declare(_span(token), depth, str(token), is_array, names)
 
-    def declarator(self, children: list[Any]) -> list[Any]:
+    def declarator(self, children: Parts) -> Parts:
         return children
 
-    def array_items(self, children: list[Any]) -> Items:
+    def array_items(self, children: list[Node]) -> Items:
         span = _over(children[0], children[-1]) if children else (0, 0)
         return Items(span, self._depth(span, *children), children)
 
-    def assign(self, children: list[Any]) -> Assign:
+    def assign(self, children: list[Node]) -> Assign:
         return self._assign(children[0], "", children[1])
 
-    def op_assign(self, children: list[Any]) -> Assign:
+    def op_assign(self, children: Parts) -> Assign:
         return self._assign(children[0], str(children[1])[0], children[2])
 
     def _assign(self, target: Node, operator: str, value: Node) -> Assign:
@@ -190,7 +192,7 @@ class Builder(Transformer[Token, Block]):
             "Expected a variable or an element of an array on the left of the assignment", span=target.span
         )
 
-    def choose(self, children: list[Any]) -> Choose:
+    def choose(self, children: list[Node]) -> Choose:
         condition, then, otherwise = children
         span = _over(condition, otherwise)
         if isinstance(otherwise, Choose):
@@ -199,7 +201,7 @@ class Builder(Transformer[Token, Block]):
             return Choose(span, depth, otherwise.arms, otherwise.otherwise)
         return Choose(span, self._depth(span, condition, then, otherwise), [(condition, then)], otherwise)
 
-    def binary(self, children: list[Any]) -> Node:
+    def binary(self, children: Parts) -> Node:
         """Group operands by the operators between them, level by level, the tightest first."""
         if len(children) == 3:
             return self._group(children)
@@ -210,8 +212,8 @@ class Builder(Transformer[Token, Block]):
             if signs.issubset(level):
                 return self._group(children)
             signs.difference_update(level)
-            grouped: list[Any] = []
-            run: list[Any] = [children[0]]
+            grouped: Parts = []
+            run: Parts = [children[0]]
             for at in range(1, len(children), 2):
                 if children[at] in level:
                     run += children[at : at + 2]
@@ -222,7 +224,7 @@ class Builder(Transformer[Token, Block]):
             children = grouped
         return self._group(children)
 
-    def _group(self, run: list[Any]) -> Node:
+    def _group(self, run: Parts) -> Node:
         """Operands with operators of one level between them."""
         operands: list[Node] = run[0::2]
         span = _over(operands[0], operands[-1])
@@ -231,10 +233,10 @@ class Builder(Transformer[Token, Block]):
             return Logic(span, depth, str(run[1]), operands)
         return Chain(span, depth, operands[0], list(zip(map(str, run[1::2]), operands[1:], strict=True)))
 
-    def foreign(self, children: list[Any]) -> Node:
+    def foreign(self, children: list[Token]) -> Node:
         raise foreign_sign(str(children[0]), _span(children[0]))
 
-    def prefix(self, children: list[Any]) -> Node:
+    def prefix(self, children: Parts) -> Node:
         sign, operand = children
         span = (_span(sign)[0], operand.span[1])
         if sign == "-" and isinstance(operand, Literal) and operand.value.__class__ in (int, float):
@@ -246,40 +248,40 @@ class Builder(Transformer[Token, Block]):
             return operand
         return Prefix(span, self._depth(span, operand), [str(sign)], operand)
 
-    def access(self, children: list[Any]) -> Access:
+    def access(self, children: Parts) -> Access:
         base, first, *_ = children
         if isinstance(base, NewArray) and isinstance(first, Index):
             raise ParseError("Expected an array of one dimension, but found two", span=first.span)
         return Access(_over(base, children[-1]), self._depth(base.span, *children), base, children[1:])
 
-    def field(self, children: list[Any]) -> Field:
+    def field(self, children: list[Token]) -> Field:
         return Field(_span(children[0]), 1, str(children[0]))
 
-    def call(self, children: list[Any]) -> Call:
+    def call(self, children: Parts) -> Call:
         span = _span(children[0])
         return Call(span, self._depth(span, *children[1]), str(children[0]), children[1])
 
-    def index(self, children: list[Any]) -> Index:
+    def index(self, children: list[Node]) -> Index:
         return Index(children[0].span, self._depth(children[0].span, children[0]), children[0])
 
-    def arguments(self, children: list[Any]) -> list[Node]:
+    def arguments(self, children: list[Node]) -> list[Node]:
         return children
 
-    def name(self, children: list[Any]) -> Name:
+    def name(self, children: list[Token]) -> Name:
         return Name(_span(children[0]), 1, str(children[0]))
 
-    def new_object(self, children: list[Any]) -> NewObject:
+    def new_object(self, children: Parts) -> NewObject:
         span = _span(children[0])
         return NewObject(span, self._depth(span, *children[1]), str(children[0]), children[1])
 
-    def new_array(self, children: list[Any]) -> NewArray:
+    def new_array(self, children: Parts) -> NewArray:
         span = _span(children[0])
         return NewArray(span, self._depth(span, children[1]), str(children[0]), children[1])
 
-    def new_array_of(self, children: list[Any]) -> NewArrayOf:
+    def new_array_of(self, children: Parts) -> NewArrayOf:
         return NewArrayOf(_span(children[0]), children[2].depth, str(children[0]), children[2].items)
 
-    def integer(self, children: list[Any]) -> Literal:
+    def integer(self, children: list[Token]) -> Literal:
         text = str(children[0]).rstrip("lL")
         if text[:2] in ("0x", "0X"):
             raise ParseError("Expected a decimal number, but found a hexadecimal one", span=_span(children[0]))
@@ -289,20 +291,20 @@ class Builder(Transformer[Token, Block]):
             raise ParseError("Expected an integer of 64 bits, but found a larger one", span=_span(children[0]))
         return Literal(_span(children[0]), 1, int(digits))
 
-    def decimal(self, children: list[Any]) -> Literal:
+    def decimal(self, children: list[Token]) -> Literal:
         return Literal(_span(children[0]), 1, float(str(children[0]).rstrip("fFdD")))
 
-    def string(self, children: list[Any]) -> Literal:
+    def string(self, children: list[Token]) -> Literal:
         text = str(children[0])[1:-1]
         return Literal(_span(children[0]), 1, _unescaped(text, children[0]) if "\\" in text else text)
 
-    def true(self, children: list[Any]) -> Literal:
+    def true(self, children: list[Token]) -> Literal:
         return Literal(_span(children[0]), 1, True)
 
-    def false(self, children: list[Any]) -> Literal:
+    def false(self, children: list[Token]) -> Literal:
         return Literal(_span(children[0]), 1, False)
 
-    def null(self, children: list[Any]) -> Literal:
+    def null(self, children: list[Token]) -> Literal:
         return Literal(_span(children[0]), 1, None)
 
 

@@ -5,8 +5,6 @@ prefix signs is one node each, so that long expressions are not deep ones. Real 
 built (see `builder`); that is why nothing that walks the tree can run out of Python's stack.
 """
 
-from typing import Any
-
 import msgspec
 
 from kapelle.processors.sel.errors import Span
@@ -20,7 +18,7 @@ class Node(msgspec.Struct, gc=False):
 
 
 class Literal(Node, gc=False):
-    value: Any
+    value: str | int | float | bool | None
 
 
 class Name(Node, gc=False):

@@ -1,7 +1,7 @@
 """Limits of a signal. Its content is repeated in offers, joins of eight names and starts, each within one record."""
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeGuard
+from typing import Final, TypeGuard
 
 import msgspec
 
@@ -26,7 +26,7 @@ def is_param(value: object) -> TypeGuard[Scalar]:
     return isinstance(value, str) or (type(value) is int and LONG_MIN <= value <= LONG_MAX)
 
 
-def divided(content: Mapping[str, Any]) -> tuple[dict[str, Scalar], dict[str, Any]]:
+def divided(content: Mapping[str, object]) -> tuple[dict[str, Scalar], dict[str, object]]:
     """The parameters among the members of an object; the others are payload."""
     params = {name: value for name, value in content.items() if is_param(value)}
     return params, {name: value for name, value in content.items() if name not in params}

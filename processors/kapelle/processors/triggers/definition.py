@@ -57,7 +57,7 @@ def trigger_of(text: str) -> Trigger:
     return msgspec.json.decode(text, type=Trigger)
 
 
-def written(definitions: Mapping[str, Definition]) -> dict[str, Any]:
+def written(definitions: Mapping[str, Definition]) -> dict[str, object]:
     """Definitions of parameters as JSON."""
     return {name: definition_json(one) for name, one in definitions.items()}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import md5
-from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -69,7 +68,7 @@ def start_of(row: TriggerRow, trigger: Trigger, joined: Joined, now_ms: int) -> 
         if value is None:
             raise NotStarted(f"Expected {trigger.dedup_expr!r} to have a value, but it is null")
         dedup = str(value)
-    initiator: dict[str, Any] = {
+    initiator: dict[str, object] = {
         "type": "SIGNAL",
         "trigger_uuid": row.trigger_id,
         "signal_id_map": {one.name: one.sequence for one in used},

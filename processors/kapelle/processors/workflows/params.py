@@ -10,7 +10,7 @@ parameters of the workflow: the child may ask for any of them.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -93,7 +93,7 @@ def _hands_down_all(steps: Iterable[Step]) -> bool:
 
 
 def params_of(
-    definition: str, given: Definitions, *, run: NewRun, also: Mapping[str, Any] | None = None
+    definition: str, given: Definitions, *, run: NewRun, also: Mapping[str, object] | None = None
 ) -> dict[str, Evaluated]:
     """The evaluated parameters of a new instance. `also` is what else the request says that may mention some."""
     ready = prepared(definition)
@@ -139,7 +139,7 @@ def _with_all_below(names: Iterable[str]) -> set[str]:
     return found
 
 
-def mentioned_in(tree: Any) -> Mentioned:
+def mentioned_in(tree: object) -> Mentioned:
     """The words of all texts of a JSON value. A key is no expression: only its words count."""
     words: set[str] = set()
     is_open = False
@@ -153,7 +153,7 @@ def _hides_names(text: str) -> bool:
     return "params" in text and len(_ASKING.findall(text)) != len(_PLAINLY_ASKING.findall(text))
 
 
-def _texts(tree: Any) -> Iterator[tuple[str, bool]]:
+def _texts(tree: object) -> Iterator[tuple[str, bool]]:
     pending = [tree]
     while pending:
         node = pending.pop()
@@ -166,12 +166,12 @@ def _texts(tree: Any) -> Iterator[tuple[str, bool]]:
             pending.extend(node)
 
 
-def _texts_of(given: Definitions) -> dict[str, list[Any]]:
+def _texts_of(given: Definitions) -> dict[str, list[object]]:
     """The names, expressions and literals of definitions; those inside of maps too."""
     return {name: [one.expression, _plain(one.value)] for name, one in given.items()}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, Definition):

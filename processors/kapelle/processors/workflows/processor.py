@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from kapelle.processors.decisions import Done, OnDraft, Rules, repeated
+from kapelle.processors.decisions import Done, OnDraft, Request, Rules, repeated
 from kapelle.processors.draft import Draft
 from kapelle.processors.errors import WrongTransition
 from kapelle.processors.instances import NEXT
@@ -50,7 +50,7 @@ class WorkflowDraft(Draft[WorkflowTables]):
             raise WrongTransition(f"{self.key}/{event.instance_id}", before or "nothing", status)
 
 
-def _earlier(command: Any, draft: WorkflowDraft) -> Done | None:
+def _earlier(command: Request, draft: WorkflowDraft) -> Done | None:
     """The outcome of a request that was carried out before. A batch that goes on is no repetition."""
     if getattr(command, "after_instance_id", 0):
         return None

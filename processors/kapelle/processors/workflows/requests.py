@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -44,7 +44,7 @@ def _number(text: str) -> Decimal:
 _decoder: Final = msgspec.json.Decoder(float_hook=_number)
 
 
-def _decoded(what: str, text: str) -> Any:
+def _decoded(what: str, text: str) -> object:
     try:
         found = _decoder.decode(text)
     except OverflowError as error:
@@ -56,7 +56,7 @@ def _decoded(what: str, text: str) -> Any:
     return found
 
 
-def _object(what: str, text: str) -> dict[str, Any]:
+def _object(what: str, text: str) -> dict[str, object]:
     if text == "{}":
         return {}
     found = _decoded(what, text)
@@ -97,7 +97,7 @@ def run_params_of(text: str, *, trusted: bool = False) -> dict[str, Definition]:
     return _definitions("run_params", _object("run_params", text), trusted=trusted)
 
 
-def step_run_params_of(text: str, workflow: Workflow) -> Mapping[str, Any]:
+def step_run_params_of(text: str, workflow: Workflow) -> Mapping[str, object]:
     """The parameters that are given for steps, as they were written. Those for steps inside loops reach every round."""
     by_step = _object("step_run_params", text)
     known = {step.id for step in workflow.all_steps()} if by_step else frozenset()
@@ -110,7 +110,7 @@ def step_run_params_of(text: str, workflow: Workflow) -> Mapping[str, Any]:
     return by_step
 
 
-def _definitions(what: str, raw: Mapping[str, Any], *, trusted: bool = False) -> dict[str, Definition]:
+def _definitions(what: str, raw: Mapping[str, object], *, trusted: bool = False) -> dict[str, Definition]:
     try:
         if not trusted:
             check_run_params(raw)

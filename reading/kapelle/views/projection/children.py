@@ -17,7 +17,7 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus
 from kapelle.views.projection.at import At, as_json
 from kapelle.views.projection.news import run_news
-from kapelle.views.rows import Cells, Rows
+from kapelle.views.rows import Cell, Cells, Rows
 
 TEXTS_CACHED: Final = 1_024  # all children of a step have the same initiator
 
@@ -70,7 +70,7 @@ def child_started_to_run(rows: Rows, at: At, event: c.RunStarted) -> None:
 @lru_cache(TEXTS_CACHED)
 def _ancestors(initiator: str) -> str:
     """The steps that wait for a child, from the top. Nothing above a step that does not wait counts."""
-    hops: list[tuple[Any, Any, Any]] = []
+    hops: list[tuple[object, object, object]] = []
     for one in initiator_of(initiator).ancestors:
         hops = [*hops, (one["workflow_id"], one["instance_id"], one["step_id"])] if one.get("sync", True) else []
     return as_json(hops)
@@ -102,12 +102,12 @@ def _inline_started(rows: Rows, at: At, event: c.RunStarted, parent: c.Parent) -
 # The steps above ----------------------------------------------------------------------------------------------------
 
 
-def _put(rows: Rows, at: At, event: Planned, **cells: Any) -> None:
+def _put(rows: Rows, at: At, event: Planned, **cells: Cell) -> None:
     key = (at.workflow_id, at.instance_id, event.run_id, event.step_id, event.iteration, event.attempt)
     rows.put("fans", key, cells)
 
 
-def _leaf(rows: Rows, at: At, step_id: str, **cells: Any) -> None:
+def _leaf(rows: Rows, at: At, step_id: str, **cells: Cell) -> None:
     rows.leaf((at.workflow_id, at.instance_id or 0, step_id), cells)
 
 
@@ -135,7 +135,7 @@ def _children_launched(rows: Rows, at: At, event: c.ChildrenLaunched) -> None:
 
 
 def _child_started(rows: Rows, at: At, event: c.ChildStarted) -> None:
-    cells = {"child": event.child, "child_run_id": event.child_run_id, "child_version": event.version}
+    cells: Cells = {"child": event.child, "child_run_id": event.child_run_id, "child_version": event.version}
     _put(rows, at, event, **cells, has_children=1)
     _leaf(rows, at, event.step_id, has_children=1)
 
@@ -153,7 +153,7 @@ def _run_ending(_: Rows, __: At, ___: c.RunEnding) -> None:
     """The event changes nothing but the timeline."""
 
 
-OF_CHILDREN: Final[Mapping[type[Any], Callable[[Rows, At, Any], None]]] = {
+OF_CHILDREN: Final[Mapping[type[object], Callable[[Rows, At, Any], None]]] = {
     c.ChildrenPlanned: _children_planned,
     c.ChildrenLaunched: _children_launched,
     c.ChildStarted: _child_started,

@@ -152,7 +152,7 @@ def task_cancelled(rows: Rows, cancelled: c.CancelTask) -> None:
     rows.news(CANCELLATIONS)
 
 
-OF_RUNS: Final[Mapping[type[Any], Callable[[Rows, At, Any], None]]] = {
+OF_RUNS: Final[Mapping[type[object], Callable[[Rows, At, Any], None]]] = {
     c.RunStarted: _run_started,
     c.StepChanged: _step_changed,
     c.LoopEntered: _loop_entered,

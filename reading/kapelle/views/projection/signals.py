@@ -172,7 +172,7 @@ def step_matched(rows: Rows, workflow_id: str, instance_id: int | None, event: c
         rows.put("step_signals", key, {"run_id": event.run_id, "at_ms": event.at_ms})
 
 
-OF_SIGNALS: Final[Mapping[type[Any], Callable[[Rows, Entry, Any], None]]] = {
+OF_SIGNALS: Final[Mapping[type[object], Callable[[Rows, Entry, Any], None]]] = {
     c.SignalAccepted: _accepted,
     c.SignalDuplicated: _duplicated,
     c.SignalTooLate: _too_late,

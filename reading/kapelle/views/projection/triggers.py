@@ -91,7 +91,7 @@ def _used(rows: Rows, entry: Entry, event: c.TriggerFired | c.FiringSkipped, cel
         _verdict(rows, entry, event, at, {**cells, "partners": partners})
 
 
-OF_TRIGGERS: Final[Mapping[type[Any], Callable[[Rows, Entry, Any], None]]] = {
+OF_TRIGGERS: Final[Mapping[type[object], Callable[[Rows, Entry, Any], None]]] = {
     c.TriggerSet: _set,
     c.TriggerRemoved: _removed,
     c.KeptDropped: _dropped,

@@ -167,7 +167,7 @@ def command_refused(rows: Rows, at: At, event: c.CommandRefused) -> None:
     outcome(rows, at, event, None, **about, errors=list(event.errors))
 
 
-OF_WORKFLOWS: Final[Mapping[type[Any], Callable[[Rows, At, Any], None]]] = {
+OF_WORKFLOWS: Final[Mapping[type[object], Callable[[Rows, At, Any], None]]] = {
     c.VersionPushed: _version_pushed,
     c.VersionActivated: _version_activated,
     c.TriggersArmed: _triggers_armed,

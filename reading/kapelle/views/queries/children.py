@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -70,10 +70,10 @@ def _why(connection: sqlite3.Connection, record: Record) -> str | None:
 
 def statement(
     at: StepAt, statuses: Sequence[str], place: Place | None, *, backwards: bool
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, dict[str, object]]:
     """The places of children in the order of their numbers, as SQL without a limit."""
     sign, order = ("<", "DESC") if backwards else (">", "ASC")
-    values: dict[str, Any] = dict(zip(("workflow_id", "instance_id", "step_id"), at, strict=True))
+    values: dict[str, object] = dict(zip(("workflow_id", "instance_id", "step_id"), at, strict=True))
     after = ""
     if place is not None:
         after = f"AND (i.number, i.workflow_id, i.instance_id) {sign} (:number, :child_workflow, :child_instance)"

@@ -4,7 +4,8 @@ A scan sees the table as it was when the scan began, so an `apply` may change th
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, Generic, NoReturn, TypeVar
+from enum import Enum
+from typing import Final, Generic, NoReturn, TypeVar
 
 import msgspec
 
@@ -20,7 +21,13 @@ R = TypeVar("R", bound=msgspec.Struct)
 
 
 KNOWN_BYTES_MAX: Final = 4 * 1024 * 1024  # of stored rows, for each table of a shard
-_UNKNOWN: Final[Any] = object()
+
+
+class _Sentinel(Enum):
+    UNKNOWN = 0
+
+
+_UNKNOWN: Final = _Sentinel.UNKNOWN
 
 
 class Place(Generic[R]):
@@ -38,7 +45,7 @@ class Place(Generic[R]):
         self.keys = keys
         self.rows = rows
         self.overlay = overlay
-        self.known: dict[Any, R | None] = {}
+        self.known: dict[Key, R | None] = {}
         self.known_bytes = 0
 
     def forget_known(self) -> None:
@@ -62,7 +69,7 @@ class ReadTable(Generic[K, R]):
         self._decode_row = place.rows.decode
 
     def get(self, key: K, /) -> R | None:
-        row: R | None = self._known.get(key, _UNKNOWN)
+        row = self._known.get(key, _UNKNOWN)
         if row is not _UNKNOWN:
             return row
         stored = self._encode_key(self._prefix, key)

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -29,7 +29,7 @@ from kapelle.schemas.contracts import ChildKind, RestartPolicy, StepStatus
 
 INCOMPLETE: Final = Restart(RestartPolicy.RESTART_FROM_INCOMPLETE)
 ARRAYS: Final = (StringArray, LongArray, DoubleArray, BooleanArray)
-Arrays = Mapping[str, Sequence[Any]]
+Arrays = Mapping[str, Sequence[object]]
 
 
 def begin(flow: Flow, launch: Launch) -> None:

@@ -4,7 +4,7 @@ All of it follows from the parent, so a repeated decision makes the same child.
 """
 
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final, TypedDict, Unpack
 
 import msgspec
 
@@ -44,7 +44,13 @@ def request_of(context: RunContext, attempt: Attempt, number: int) -> str:
     return f"child-{sha256(identity.encode()).hexdigest()[:32]}"
 
 
-def parent_of(context: RunContext, attempt: Attempt, kind: ChildKind, **more: Any) -> Parent:
+class _More(TypedDict, total=False):
+    is_sync: bool
+    asks: tuple[str, ...]
+    carries: tuple[str, ...]
+
+
+def parent_of(context: RunContext, attempt: Attempt, kind: ChildKind, **more: Unpack[_More]) -> Parent:
     """What a child knows of its parent. The number of the child is given later."""
     above = context.run.parent
     return Parent(
@@ -67,7 +73,7 @@ def parent_of(context: RunContext, attempt: Attempt, kind: ChildKind, **more: An
 def initiator_text(context: RunContext, parent: Parent) -> str:
     """What starts the children of a step, as JSON: its kind, the ancestors from the root on, and its cause."""
     run = context.run
-    above: list[Any] = initiator_of(run.initiator).ancestors if run.parent is not None else []
+    above: list[dict[str, str | int | bool]] = initiator_of(run.initiator).ancestors if run.parent is not None else []
     here = {
         "workflow_id": run.workflow_id,
         "instance_id": run.instance_id,

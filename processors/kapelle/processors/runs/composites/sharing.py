@@ -6,7 +6,7 @@ partition once, however many children there are. Only the loop values are writte
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -35,7 +35,7 @@ def layers_for(context: RunContext, step: StepPlan, params: Params) -> tuple[Par
 
 def given_back(parent: Parent, key: str, state: Runs, status: InstanceStatus) -> str:
     """What the parent asks for, as JSON: parameters of steps, and for a while step the values of the next round."""
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     if parent.asks:
         found["steps"] = _of_steps(key, parent.asks, state)
     # No other round follows one that has not succeeded.

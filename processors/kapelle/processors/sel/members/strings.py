@@ -1,6 +1,6 @@
 """Members of String."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from kapelle.processors.sel import regex
@@ -129,7 +129,7 @@ def _search_cost(frame: Frame, text: str, wanted: str) -> None:
     frame.scan(len(text) * (1 + min(len(wanted), 100) // 8))
 
 
-def _cased(upper: bool) -> Any:
+def _cased(upper: bool) -> Callable[[Frame, str], str]:
     def run(frame: Frame, text: str) -> str:
         frame.scan(len(text))
         made = text.upper() if upper else text.lower()  # at most three times as long
@@ -214,7 +214,7 @@ def _format(frame: Frame, _: Value, *args: Value) -> str:
 def _join(frame: Frame, _: Value, *args: Value) -> str:
     if not args or args[0].__class__ is not str:
         raise TypeMismatch("Expected STRING as argument 1 of join()")
-    rest: Any = args[1] if len(args) == 2 and isinstance(args[1], Array) else args[1:]
+    rest: Sequence[Value] = args[1] if len(args) == 2 and isinstance(args[1], Array) else args[1:]
     frame.work(len(rest))
     parts: list[str] = []
     for number, part in enumerate(rest, start=2):
