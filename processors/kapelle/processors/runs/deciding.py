@@ -180,8 +180,8 @@ def timer_due(timer: TimerDue, draft: RunDraft, now_ms: int) -> None:
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
     kind, _, step_id = timer.name.partition("/")
     if kind == CHILDREN:
-        children.timer_due(flow, step_of(timer.name))
-        flow.go_on()
+        if children.timer_due(flow, step_of(timer.name)):
+            flow.go_on()
         return
     if kind == RUN_TIMEOUT:
         _run_timed_out(flow)
