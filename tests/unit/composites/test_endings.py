@@ -321,6 +321,30 @@ def test_an_action_on_a_step_that_is_ending_is_refused() -> None:
     assert run.steps == {"top": S.STOPPED, "side": S.STOPPED}
 
 
+@pytest.mark.parametrize("before", ["STARTING", "FAILED", "WAITING"])
+def test_no_step_can_be_skipped_in_a_run_that_is_ending(before: str) -> None:
+    engine = slow()
+    waits = {"signal_dependencies": [{"name": "ready"}]} if before == "WAITING" else {}
+    second = step("second", "third")
+    second["step"].update(waits)
+    push(engine, "flow", foreach("top", foreach("mid", step("leaf"), j=[1]), i=[1]), second, step("third"))
+    run = engine.start("flow")
+    if before == "FAILED":
+        task(run, "second").fail("broken", c.Report.FATAL_ERROR)
+    stop_run(Action.STOP)(run)
+    while fan(run, "top").ending is None:
+        engine.runtime.step()
+
+    run.engine.runtime.publish(
+        RUN_COMMANDS, run.key, c.ActOnStep(engine.request_id(), AUTHOR, "second", Action.SKIP, "go on")
+    )
+    settle(engine)
+
+    assert "ending" in refused(run)
+    assert "third" not in run.steps
+    assert run.steps["top"] is S.STOPPED
+
+
 def test_a_failed_step_cannot_be_restarted_in_a_run_that_is_ending() -> None:
     engine = slow()
     push(engine, "flow", foreach("top", foreach("mid", step("leaf"), j=[1]), i=[1]), step("a"))
