@@ -8132,7 +8132,7 @@ class TerminateInstances(Contract, frozen=True, gc=False):
 
 
 class TerminateRun(Contract, frozen=True, gc=False):
-    """Stop or kill a running instance. Sent by `workflows`."""
+    """Stop or kill a running instance. Sent by `workflows`, and by `runs` to iterations and rounds."""
 
     FULL_NAME: ClassVar[str] = "kapelle.TerminateRun"
     SCHEMA: ClassVar[str] = (
@@ -8145,10 +8145,12 @@ class TerminateRun(Contract, frozen=True, gc=False):
         r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
         r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
         r'that does not know a newer symbol reads OTHER."}},'
-        r'{"name":"reason","type":"string","doc":"The reason, as text for people."}],"doc":"Stop or kill a running inst'
-        r'ance. Sent by `workflows`."}'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"is_from_above","type":"boolean","default":false,"doc":"Whether the step that the instance is a child'
+        r' of ends. Then the run is STOPPED, also if a step of it has failed."}],"doc":"Stop or kill a running instance'
+        r'. Sent by `workflows`, and by `runs` to iterations and rounds."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x3B91941BC80EC21F
+    FINGERPRINT: ClassVar[int] = 0x9922BB5999477F37
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -8158,6 +8160,8 @@ class TerminateRun(Contract, frozen=True, gc=False):
     action: Action
     # The reason, as text for people.
     reason: str
+    # Whether the step that the instance is a child of ends. Then the run is STOPPED, also if a step of it has failed.
+    is_from_above: bool = False
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -8174,6 +8178,7 @@ class TerminateRun(Contract, frozen=True, gc=False):
                 _ACTION.put(self.action),
                 wire.SIZES[len(reason_)],
                 reason_,
+                wire.boolean(self.is_from_above),
             )
         )
 
@@ -8196,7 +8201,8 @@ class TerminateRun(Contract, frozen=True, gc=False):
             reason_, at = wire.string_at(data, at)
         else:
             reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        value = cls(request_id_, author_, run_id_, action_, reason_)
+        is_from_above_, at = wire.boolean_at(data, at)
+        value = cls(request_id_, author_, run_id_, action_, reason_, is_from_above_)
         return value, at
 
 

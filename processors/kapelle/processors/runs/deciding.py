@@ -136,7 +136,10 @@ def terminate_run(request: c.TerminateRun, draft: RunDraft, now_ms: int) -> None
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
     flow.note(request, None)
     flow.stop_all(request.action, ENDS_AS[request.action], request.reason)
-    flow.go_on()
+    if request.is_from_above:
+        flow.end_as(InstanceStatus.STOPPED, request.reason)
+    else:
+        flow.go_on()
 
 
 # Workers ------------------------------------------------------------------------------------------------------------
