@@ -284,8 +284,11 @@ def _reason(flow: Flow, step_id: str, fan: FanRow, status: StepStatus) -> str:
 
 
 def oldest_after(state: Runs, at: tuple[str, str], fan: FanRow, number: int) -> int:
-    """The lowest number that still runs after this one has ended. Only a strict order asks for it."""
-    if not fan.is_strict or number != fan.oldest:
+    """The lowest number that still runs after this one has ended. Only a strict order with a window asks for it.
+
+    The window begins at the oldest one, so at most the window and the numbers that one decision looks at lie behind it.
+    """
+    if not fan.is_strict or fan.window == 0 or number != fan.oldest:
         return fan.oldest
     number += 1
     while number < fan.next:
