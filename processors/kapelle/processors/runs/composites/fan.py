@@ -129,6 +129,13 @@ def refuse(flow: Flow, launch: Launch, reason: str) -> None:
     flow.fail_for_good(launch.step, launch.attempt, StepStatus.FATALLY_FAILED, reason)
 
 
+def give_up(flow: Flow, step: StepPlan, reason: str) -> None:
+    """The step runs, and no more children can be started: it fails when those that run have been stopped."""
+    row = flow.row(step.step.id)
+    if row is not None and flow.take_back(step.step.id, row, Ending(Action.KILL, StepStatus.FATALLY_FAILED, reason)):
+        flow.fail_for_good(step, attempt_of(step.step.id, row), StepStatus.FATALLY_FAILED, reason)
+
+
 # Launching ----------------------------------------------------------------------------------------------------------
 
 
@@ -178,6 +185,12 @@ def _next(flow: Flow, step_id: str, fan: FanRow) -> tuple[list[int], int]:
             found.append(number)
         number += 1
     return found, number
+
+
+def inputs_text(context: RunContext, step_id: str) -> str:
+    """The parameters of the attempt that is under way, as they are written."""
+    row = context.state.inputs.get((context.key, step_id))
+    return "{}" if row is None else row.text
 
 
 def inputs_of(flow: Flow, step: StepPlan, fan: FanRow) -> Params:
