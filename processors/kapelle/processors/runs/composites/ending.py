@@ -82,11 +82,14 @@ def _running(context: RunContext, step_id: str, fan: FanRow, told: int) -> tuple
 
     One that a person has restarted may run although the step has not come to its number.
     """
+    may_send = min(TOLD_MAX, context.may_send())
+    if may_send == 0:
+        return [], told
     rows = context.state.children.range((context.key, step_id, told + 1), (context.key, step_id, fan.total + 1))
     seen = list(islice(rows, LOOKED_AT_MAX + 1))
     found: list[int] = []
     for (_, _, number), child in seen[:LOOKED_AT_MAX]:
-        if len(found) == TOLD_MAX:
+        if len(found) == may_send:
             return found, told
         told = number
         if child.status is IN_PROGRESS:
@@ -99,6 +102,7 @@ def _stop(context: RunContext, step_id: str, fan: FanRow, number: int, reason: s
     row = context.state.children.get((context.key, step_id, number))
     if row is None:
         return
+    context.sent += 1
     ancestor = f" (step {step_id!r} of {context.key})"
     reason = reason[: REASON_CHARS_MAX - len(ancestor)] + ancestor
     request_id = identity.request_of(context, Attempt(step_id, fan.attempt, fan.iteration, 0), number)

@@ -139,11 +139,11 @@ def give_up(flow: Flow, step: StepPlan, reason: str) -> None:
 # Launching ----------------------------------------------------------------------------------------------------------
 
 
-def launch_children(flow: Flow, step: StepPlan, start: Start) -> None:
+def launch_children(flow: Flow, step: StepPlan, start: Start, *, weight: int) -> None:
     """Launch as many children as the window and one decision allow. End the step if there is nothing to wait for."""
     step_id = step.step.id
     fan = fan_at(flow, step_id)
-    numbers, following = _next(flow, step_id, fan)
+    numbers, following = _next(flow, step_id, fan, weight)
     before = {number: flow.state.children.get((flow.key, step_id, number)) for number in numbers}
     note_launch(flow, step_id, fan, numbers, following)
     for number, row_before in before.items():
@@ -175,9 +175,9 @@ def note_launch(flow: Flow, step_id: str, fan: FanRow, numbers: Sequence[int], f
     )
 
 
-def _next(flow: Flow, step_id: str, fan: FanRow) -> tuple[list[int], int]:
+def _next(flow: Flow, step_id: str, fan: FanRow, weight: int) -> tuple[list[int], int]:
     """The numbers of the next children to launch, and the first number that was not looked at."""
-    wanted, number = counting.room(fan), fan.next
+    wanted, number = min(counting.room(fan), flow.may_send(weight)), fan.next
     found: list[int] = []
     last = min(fan.total, fan.next + LOOKED_AT_MAX - 1)
     while number <= last and len(found) < wanted:

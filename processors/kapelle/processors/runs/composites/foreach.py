@@ -115,7 +115,7 @@ def _launch(flow: Flow, step: StepPlan, params: Params, arrays: Arrays) -> None:
     def start(number: int, row: ChildRow | None, *, is_resumed: bool) -> None:
         block.start(number, row, combination(arrays, number - 1), restart=INCOMPLETE if is_resumed else None)
 
-    fan.launch_children(flow, step, start)
+    fan.launch_children(flow, step, start, weight=block.weight)
 
 
 def _too_large(flow: Flow, step: StepPlan, params: Params, inputs: str, *, restart: Restart) -> str | None:

@@ -12,7 +12,7 @@ from kapelle.processors.keys import run_key
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.composites import counting, identity, sharing, sizes
 from kapelle.processors.runs.composites.fan import fan_at
-from kapelle.processors.runs.context import Params
+from kapelle.processors.runs.context import CHARS_PER_START, Params
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.params import layer_of, parsed_object
 from kapelle.processors.runs.plan import StepPlan, ids_in_block
@@ -43,6 +43,8 @@ class Block:
         self.initiator = identity.initiator_text(flow, self.parent)
         self.layers = sharing.layers_for(flow, step, params)
         self.step_run_params = _of_block(flow.run.step_run_params, self.definition)
+        chars = len(self.definition) + len(self.step_run_params) + sum(len(layer.text or "") for layer in self.layers)
+        self.weight = 1 + chars // CHARS_PER_START
 
     def start(
         self, number: int, row: ChildRow | None, values: Mapping[str, Value], *, restart: Restart | None = None
@@ -52,6 +54,7 @@ class Block:
         run_id = row.run_id if row is not None else counting.next_run_id(self.fan, None)
         if restart is None and row is not None and row.launched > 1:
             restart = BEGINNING
+        self.flow.sent += self.weight
         own = restart.params if restart is not None and not restart.path else None
         self.flow.draft.send(
             RUN_INTERNAL,

@@ -63,6 +63,7 @@ def begin(flow: Flow, launch: Launch) -> None:
         is_sync=step.step.sync,
         asks=flow.plan.asks.get(attempt.step_id, ()),
     )
+    flow.sent += 1
     request_id, author = identity.request_of(flow, attempt, 1), flow.run.author
     if again is not None:
         child, restart = again
