@@ -14,8 +14,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from kapelle.processors.definitions import LOOP_PARAMS, combination, iterations_of
-from kapelle.processors.definitions.limits import ITERATIONS_MAX
-from kapelle.processors.runs.composites import fan
+from kapelle.processors.definitions.limits import ITERATIONS_MAX, TREE_ITERATIONS_MAX
+from kapelle.processors.runs.composites import fan, identity
 from kapelle.processors.runs.composites.fan import Keep, Planned
 from kapelle.processors.runs.composites.inline import Block, Own, too_large
 from kapelle.processors.runs.composites.sharing import loop_values
@@ -40,6 +40,7 @@ def begin(flow: Flow, launch: Launch) -> None:
     total = iterations_of(len(array) for array in arrays.values())
     if wrong is None and total > ITERATIONS_MAX:
         wrong = f"Expected loop_params of at most {ITERATIONS_MAX:,} iterations, but found more"
+    wrong = wrong or _too_many(identity.iterations_above(flow), total)
     one = fan.on_path(flow, launch.attempt.step_id)
     keep = Keep.SUCCEEDED if fan.is_resumed(flow, launch.attempt) else Keep.NOTHING
     if wrong is None and (one is not None or keep is not Keep.NOTHING):
@@ -62,6 +63,16 @@ def begin(flow: Flow, launch: Launch) -> None:
         return
     fan.begin(flow, launch, planned, keep)
     _launch(flow, launch.step, launch.params, arrays)
+
+
+def _too_many(above: int, total: int) -> str | None:
+    """Why a loop with this number of iterations may not run below the loops above it; None if it may."""
+    if above * total <= TREE_ITERATIONS_MAX:
+        return None
+    return (
+        f"Expected at most {TREE_ITERATIONS_MAX:,} iterations of loops inside each other, "
+        f"but found {above * total:,}: {above:,} of the loops above, with {total:,} each"
+    )
 
 
 def _begin_with(flow: Flow, launch: Launch, planned: Planned, one: tuple[int, Restart]) -> None:

@@ -44,8 +44,13 @@ def request_of(context: RunContext, attempt: Attempt, number: int) -> str:
     return f"child-{sha256(identity.encode()).hexdigest()[:32]}"
 
 
-def parent_of(context: RunContext, attempt: Attempt, kind: ChildKind, **more: Any) -> Parent:
-    """What a child knows of its parent. The number of the child is given later."""
+def iterations_above(context: RunContext) -> int:
+    """How many instances like this one the loops above it may run: the product of their numbers of iterations."""
+    return context.run.parent.iterations if context.run.parent else 1
+
+
+def parent_of(context: RunContext, attempt: Attempt, kind: ChildKind, *, total: int = 1, **more: Any) -> Parent:
+    """What a child knows of its parent. `total` is the number of iterations. The number of the child is given later."""
     above = context.run.parent
     return Parent(
         key=context.key,
@@ -59,6 +64,7 @@ def parent_of(context: RunContext, attempt: Attempt, kind: ChildKind, **more: An
         root_run_id=above.root_run_id if above else context.run.run_id,
         home=above.home if above and above.kind in INLINE else context.key,
         depth=above.depth + 1 if above else 1,
+        iterations=iterations_above(context) * total,
         **more,
     )
 

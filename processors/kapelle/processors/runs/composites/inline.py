@@ -21,7 +21,7 @@ from kapelle.processors.runs.tables import ChildRow, FanRow
 from kapelle.processors.sel import Value
 from kapelle.processors.wiring import RUN_INTERNAL
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import RestartPolicy
+from kapelle.schemas.contracts import ChildKind, RestartPolicy
 
 BEGINNING: Final = Restart(RestartPolicy.RESTART_FROM_BEGINNING)
 
@@ -38,7 +38,12 @@ class Block:
         self.workflow_id = identity.inline_id(fan.kind, flow.key, step_id)
         self.definition = flow.plan.blocks[step_id]
         self.parent = identity.parent_of(
-            flow, self.attempt, fan.kind, asks=flow.plan.asks.get(step_id, ()), carries=carries
+            flow,
+            self.attempt,
+            fan.kind,
+            total=fan.total if fan.kind is ChildKind.FOREACH else 1,  # how many rounds a while step makes, nobody knows
+            asks=flow.plan.asks.get(step_id, ()),
+            carries=carries,
         )
         self.initiator = identity.initiator_text(flow, self.parent)
         self.layers = sharing.layers_for(flow, step, params)
