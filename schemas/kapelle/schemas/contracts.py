@@ -2327,10 +2327,12 @@ class Parent(Contract, frozen=True, gc=False):
         r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
         r'ads when the child has ended, each as step/param."},'
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
-        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
-        r"}"
+        r' while step hands to the next."},'
+        r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
+        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
+        r' the engine writes it."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x3C7D9021ED920080
+    FINGERPRINT: ClassVar[int] = 0xC59B564FD0933FB0
 
     # The key of the parent instance.
     key: str
@@ -2356,6 +2358,8 @@ class Parent(Contract, frozen=True, gc=False):
     asks: tuple[str, ...] = ()
     # The values that one round of a while step hands to the next.
     carries: tuple[str, ...] = ()
+    # How many children the foreach steps above have together at most: the product of their numbers of iterations.
+    iterations: int = 1
 
     def to_avro(self, head: bytes = b"") -> bytes:
         key_ = self.key.encode()
@@ -2383,6 +2387,7 @@ class Parent(Contract, frozen=True, gc=False):
                 wire.integer(self.depth),
                 wire.array(self.asks, wire.string) if self.asks else b"\x00",
                 wire.array(self.carries, wire.string) if self.carries else b"\x00",
+                wire.long(self.iterations),
             )
         )
 
@@ -2438,6 +2443,10 @@ class Parent(Contract, frozen=True, gc=False):
             carries_, at = wire.array_at(data, at, wire.string_at)
         else:
             carries_, at = (), at + 1
+        if (n := data[at]) & 129:
+            iterations_, at = wire.long_at(data, at)
+        else:
+            iterations_, at = n >> 1, at + 1
         value = cls(
             key_,
             run_id_,
@@ -2453,6 +2462,7 @@ class Parent(Contract, frozen=True, gc=False):
             root_run_id_,
             asks_,
             carries_,
+            iterations_,
         )
         return value, at
 
@@ -2508,11 +2518,13 @@ class InstanceCreated(Contract, frozen=True, gc=False):
         r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
         r'ads when the child has ended, each as step/param."},'
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
-        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
-        r'}],"default":null,"doc":"The step that this instance is a child of."}],"doc":"A run of an instance was create'
-        r'd. It is queued, or it ended before it could run."}'
+        r' while step hands to the next."},'
+        r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
+        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
+        r' the engine writes it."}],"default":null,"doc":"The step that this instance is a child of."}],"doc":"A run of'
+        r' an instance was created. It is queued, or it ended before it could run."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x56BF4112BC0A378C
+    FINGERPRINT: ClassVar[int] = 0x6659711B56F4F5A2
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -3859,8 +3871,10 @@ class PublishInstance(Contract, frozen=True, gc=False):
         r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
         r'ads when the child has ended, each as step/param."},'
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
-        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
-        r'}],"default":null},'
+        r' while step hands to the next."},'
+        r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
+        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
+        r' the engine writes it."}],"default":null},'
         r'{"name":"reason","type":"string","default":"","doc":"The reason, as text for people."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
         r'{"name":"source_topic","type":"string","doc":"The topic of the event."},'
@@ -3868,7 +3882,7 @@ class PublishInstance(Contract, frozen=True, gc=False):
         r'{"name":"source_offset","type":"long"}],"doc":"Publish that a run of an iteration or a round has started or e'
         r'nded. Sent by `publisher.steps`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xA95C4C5EB0B0177F
+    FINGERPRINT: ClassVar[int] = 0x76614D5B0319847B
 
     instance_id: int
     run_id: int
@@ -4142,11 +4156,13 @@ class QueueRun(Contract, frozen=True, gc=False):
         r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
         r'ads when the child has ended, each as step/param."},'
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
-        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
-        r'}],"default":null,"doc":"The step that this instance is a child of."}],"doc":"Queue a new run of an instance '
-        r'that has ended. Sent by `runs`, which has the state of its steps."}'
+        r' while step hands to the next."},'
+        r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
+        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
+        r' the engine writes it."}],"default":null,"doc":"The step that this instance is a child of."}],"doc":"Queue a '
+        r'new run of an instance that has ended. Sent by `runs`, which has the state of its steps."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xA8AFF1968DEB08CB
+    FINGERPRINT: ClassVar[int] = 0xCA47809CF55954B3
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -4439,12 +4455,14 @@ class RecordRunEnd(Contract, frozen=True, gc=False):
         r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
         r'ads when the child has ended, each as step/param."},'
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
-        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
-        r'}],"default":null,"doc":"The step that this instance is a child of."},'
+        r' while step hands to the next."},'
+        r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
+        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
+        r' the engine writes it."}],"default":null,"doc":"The step that this instance is a child of."},'
         r'{"name":"values","type":"string","default":"{}","doc":"The values that the parent asks for, as JSON."}],"doc"'
         r':"A run has ended. Sent by `runs`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x87B12E34290A2A19
+    FINGERPRINT: ClassVar[int] = 0x1DFEF02CDCB964F4
 
     instance_id: int
     run_id: int
@@ -4837,13 +4855,15 @@ class RestartChild(Contract, frozen=True, gc=False):
         r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
         r'ads when the child has ended, each as step/param."},'
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
-        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
-        r"}},"
+        r' while step hands to the next."},'
+        r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
+        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
+        r' the engine writes it."}},'
         r'{"name":"restart","type":"string","doc":"How the child is restarted, as JSON."},'
         r'{"name":"run_params","type":"string","doc":"Definitions of parameters as JSON."}],"doc":"Restart the child of'
         r' a subworkflow step. Sent by `runs`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xAD7A5945D09103E6
+    FINGERPRINT: ClassVar[int] = 0x22A65379320A9FF8
 
     # Made from the identity of the attempt. The same id twice gives one run.
     request_id: str
@@ -5249,8 +5269,10 @@ class RunStarted(Contract, frozen=True, gc=True):
         r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
         r'ads when the child has ended, each as step/param."},'
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
-        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
-        r'}],"default":null,"doc":"The step that this instance is a child of."},'
+        r' while step hands to the next."},'
+        r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
+        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
+        r' the engine writes it."}],"default":null,"doc":"The step that this instance is a child of."},'
         r'{"name":"layers","type":{"type":"array","items":'
         r'{"name":"kapelle.ParamsLayer","type":"record","fields":['
         r'{"name":"digest","type":"string"},'
@@ -5260,7 +5282,7 @@ class RunStarted(Contract, frozen=True, gc=True):
         r'{"name":"resumes","type":{"type":"array","items":"string"},"default":[],"doc":"Composite steps that keep the '
         r'children which have succeeded."}],"doc":"A run of an instance has started."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x9C5ED24064C30CE4
+    FINGERPRINT: ClassVar[int] = 0x6D11F3B66EB82CE1
 
     workflow_id: str
     instance_id: int
@@ -6506,14 +6528,16 @@ class StartChild(Contract, frozen=True, gc=False):
         r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
         r'ads when the child has ended, each as step/param."},'
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
-        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
-        r"}},"
+        r' while step hands to the next."},'
+        r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
+        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
+        r' the engine writes it."}},'
         r'{"name":"version","type":"string","doc":"active, latest, default or a number."},'
         r'{"name":"initiator","type":"string","doc":"As JSON."},'
         r'{"name":"run_params","type":"string","doc":"Definitions of parameters as JSON."},'
         r'{"name":"correlation_id","type":"string"}],"doc":"Start the child of a subworkflow step. Sent by `runs`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x47399BD4EC866F0E
+    FINGERPRINT: ClassVar[int] = 0x13005FD3EA7D7BE1
 
     # Made from the identity of the attempt. The same id twice gives one instance.
     request_id: str
@@ -6748,8 +6772,10 @@ class StartRun(Contract, frozen=True, gc=False):
         r'{"name":"asks","type":{"type":"array","items":"string"},"default":[],"doc":"The parameters that the parent re'
         r'ads when the child has ended, each as step/param."},'
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
-        r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
-        r'}],"default":null,"doc":"The step that this instance is a child of."},'
+        r' while step hands to the next."},'
+        r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
+        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
+        r' the engine writes it."}],"default":null,"doc":"The step that this instance is a child of."},'
         r'{"name":"layers","type":{"type":"array","items":'
         r'{"name":"kapelle.ParamsLayer","type":"record","fields":['
         r'{"name":"digest","type":"string"},'
@@ -6758,7 +6784,7 @@ class StartRun(Contract, frozen=True, gc=False):
         r'at are shared with others, in the order in which they are merged; `params` comes last."}],"doc":"Run an insta'
         r'nce. Sent by `workflows`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xFFC3CA921AB09F1F
+    FINGERPRINT: ClassVar[int] = 0x0EA43DDC55426BA4
 
     workflow_id: str
     instance_id: int
@@ -8134,7 +8160,7 @@ class TerminateInstances(Contract, frozen=True, gc=False):
 
 
 class TerminateRun(Contract, frozen=True, gc=False):
-    """Stop or kill a running instance. Sent by `workflows`."""
+    """Stop or kill a running instance. Sent by `workflows`, and by `runs` to iterations and rounds."""
 
     FULL_NAME: ClassVar[str] = "kapelle.TerminateRun"
     SCHEMA: ClassVar[str] = (
@@ -8147,10 +8173,12 @@ class TerminateRun(Contract, frozen=True, gc=False):
         r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
         r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
         r'that does not know a newer symbol reads OTHER."}},'
-        r'{"name":"reason","type":"string","doc":"The reason, as text for people."}],"doc":"Stop or kill a running inst'
-        r'ance. Sent by `workflows`."}'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"is_from_above","type":"boolean","default":false,"doc":"Whether the step that the instance is a child'
+        r' of ends. Then the run is STOPPED, also if a step of it has failed."}],"doc":"Stop or kill a running instance'
+        r'. Sent by `workflows`, and by `runs` to iterations and rounds."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x3B91941BC80EC21F
+    FINGERPRINT: ClassVar[int] = 0x9922BB5999477F37
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -8160,6 +8188,8 @@ class TerminateRun(Contract, frozen=True, gc=False):
     action: Action
     # The reason, as text for people.
     reason: str
+    # Whether the step that the instance is a child of ends. Then the run is STOPPED, also if a step of it has failed.
+    is_from_above: bool = False
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -8176,6 +8206,7 @@ class TerminateRun(Contract, frozen=True, gc=False):
                 _ACTION.put(self.action),
                 wire.SIZES[len(reason_)],
                 reason_,
+                wire.boolean(self.is_from_above),
             )
         )
 
@@ -8198,7 +8229,8 @@ class TerminateRun(Contract, frozen=True, gc=False):
             reason_, at = wire.string_at(data, at)
         else:
             reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        value = cls(request_id_, author_, run_id_, action_, reason_)
+        is_from_above_, at = wire.boolean_at(data, at)
+        value = cls(request_id_, author_, run_id_, action_, reason_, is_from_above_)
         return value, at
 
 

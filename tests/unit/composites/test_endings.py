@@ -321,6 +321,30 @@ def test_an_action_on_a_step_that_is_ending_is_refused() -> None:
     assert run.steps == {"top": S.STOPPED, "side": S.STOPPED}
 
 
+@pytest.mark.parametrize("before", ["STARTING", "FAILED", "WAITING"])
+def test_no_step_can_be_skipped_in_a_run_that_is_ending(before: str) -> None:
+    engine = slow()
+    waits = {"signal_dependencies": [{"name": "ready"}]} if before == "WAITING" else {}
+    second = step("second", "third")
+    second["step"].update(waits)
+    push(engine, "flow", foreach("top", foreach("mid", step("leaf"), j=[1]), i=[1]), second, step("third"))
+    run = engine.start("flow")
+    if before == "FAILED":
+        task(run, "second").fail("broken", c.Report.FATAL_ERROR)
+    stop_run(Action.STOP)(run)
+    while fan(run, "top").ending is None:
+        engine.runtime.step()
+
+    run.engine.runtime.publish(
+        RUN_COMMANDS, run.key, c.ActOnStep(engine.request_id(), AUTHOR, "second", Action.SKIP, "go on")
+    )
+    settle(engine)
+
+    assert "ending" in refused(run)
+    assert "third" not in run.steps
+    assert run.steps["top"] is S.STOPPED
+
+
 def test_a_failed_step_cannot_be_restarted_in_a_run_that_is_ending() -> None:
     engine = slow()
     push(engine, "flow", foreach("top", foreach("mid", step("leaf"), j=[1]), i=[1]), step("a"))
@@ -377,3 +401,48 @@ def test_a_child_tells_who_stopped_it() -> None:
     run.stop(reason="the disk is full")
 
     assert "the disk is full" in reason(child(run, "top", 1), "leaf")
+
+
+def ended(one: Child) -> c.RunEnded:
+    """The last end of a child."""
+    return [event for event in one.events() if isinstance(event, c.RunEnded)][-1]
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_the_end_of_a_child_that_is_ended_from_above_has_the_reason_and_the_name_of_the_ancestor(tree: str) -> None:
+    engine, run = world(tree)
+
+    run.stop(reason="the disk is full")
+
+    found = [ended(one).reason for one in below(engine)]
+    assert found
+    assert all("the disk is full" in one and "step 'top' of flow/1" in one for one in found)
+
+
+@pytest.mark.parametrize("tree", ["foreach", "while", "subworkflow"])
+def test_a_long_reason_leaves_room_for_the_name_of_the_ancestor(tree: str) -> None:
+    _, run = world(tree)
+
+    run.stop(reason="x" * 5_000)
+
+    assert ended(child(run, "top")).reason.endswith("(step 'top' of flow/1)")
+
+
+@pytest.mark.parametrize("kind", ["foreach", "subworkflow", "loop in loop"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_child_with_a_failed_step_is_stopped_all_the_same_if_it_is_ended_from_above(kind: str, way: str) -> None:
+    engine = slow()
+    failing, slowly = step("bad"), foreach("slowly", step("leaf"), j=[1, 2])
+    block = [failing, slowly if kind == "loop in loop" else step("leaf")]
+    push(engine, "other", *block)
+    top = call("top", "other") if kind == "subworkflow" else foreach("top", *block, i=[1])
+    push(engine, "flow", top, step("side", failure_mode="FAIL_IMMEDIATELY"))
+    run = engine.start("flow")
+    task(child(run, "top"), "bad").fail("broken", c.Report.FATAL_ERROR)
+
+    WAYS[way][0](run)
+    settle(engine)
+
+    assert child(run, "top").steps["bad"] is S.FATALLY_FAILED
+    assert (child(run, "top").status, ended(child(run, "top")).run_status) == (I.STOPPED, I.STOPPED)
+    assert run.status is WAYS[way][2]

@@ -6,8 +6,19 @@ import pytest
 
 from kapelle.processors.runs.composites.counting import LAUNCHED_MAX
 from kapelle.schemas.contracts import Action
-from kapelle.testing.engine import Refused
-from tests.unit.composites.trees import child, children, fan, foreach, has_children, statuses, values
+from kapelle.testing.engine import Engine, Refused
+from tests.unit.composites.trees import (
+    call,
+    child,
+    children,
+    fan,
+    foreach,
+    has_children,
+    loop_while,
+    push,
+    statuses,
+    values,
+)
 from tests.unit.runs.flows import I, Json, S, fail, noop, reason, started, step, succeed
 
 LOOPS = {"FAILED": I.FAILED, "TIMED_OUT": I.TIMED_OUT, "STOPPED": I.STOPPED}
@@ -71,6 +82,40 @@ def test_a_product_that_no_integer_of_32_bits_holds_fails_the_step() -> None:
     run = started(foreach("loop", noop("in"), loop_params=loop_params), params={"size": 256})
 
     assert run.steps == {"loop": S.FATALLY_FAILED}
+
+
+def many(step_id: str, name: str, size: int, *block: Json) -> Json:
+    """A loop with one iteration at a time."""
+    values = {"type": "LONG_ARRAY", "expression": f"return new long[{size}];"}
+    loop_params = {"type": "MAP", "value": {name: values}}
+    return foreach(step_id, *block, loop_params=loop_params, concurrency=1)
+
+
+@pytest.mark.parametrize("between", ["nothing", "while", "subworkflow"])
+def test_loops_inside_each_other_that_would_run_more_than_a_million_iterations_fail(between: str) -> None:
+    inner = many("inner", "j", 1_000, step("in"))
+    engine = Engine()
+    push(engine, "other", inner)
+    ways = {
+        "nothing": inner,
+        "while": loop_while("mid", "true", inner, first={"n": 0}),
+        "subworkflow": call("mid", "other"),
+    }
+    push(engine, "flow", many("outer", "i", 1_001, ways[between]))
+    run = engine.start("flow")
+
+    below = child(run, "outer") if between == "nothing" else child(child(run, "outer"), "mid")
+
+    assert "at most 1,000,000 iterations" in reason(below, "inner")
+    assert "1,001,000: 1,001 of the loops above, with 1,000 each" in reason(below, "inner")
+    assert run.steps == {"outer": S.FATALLY_FAILED}
+    assert not has_children(below, "inner")
+
+
+def test_loops_inside_each_other_that_run_a_million_iterations_begin() -> None:
+    run = started(many("outer", "i", 1_000, many("inner", "j", 1_000, step("in"))))
+
+    assert child(run, "outer").steps == {"inner": S.RUNNING}
 
 
 def test_an_entry_that_is_no_array_is_refused() -> None:

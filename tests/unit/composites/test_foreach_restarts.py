@@ -462,6 +462,24 @@ def test_an_in_place_restart_ignores_the_concurrency() -> None:
     assert statuses(run, "loop") == [I.IN_PROGRESS, I.IN_PROGRESS]
 
 
+def test_in_a_strict_order_the_others_go_on_while_an_early_iteration_runs_again_in_its_place() -> None:
+    run = started(loop(9, concurrency=2, strict_ordering=True))
+    for number in (1, 2, 3, 4):
+        succeed(child(run, "loop", number), "in")
+    child(run, "loop", 1).restart(BEGINNING)
+
+    for number in (5, 6):
+        succeed(child(run, "loop", number), "in")
+
+    assert [number for number, one in enumerate(statuses(run, "loop"), 1) if one is I.IN_PROGRESS] == [1, 7, 8]
+    succeed(child(run, "loop", 1), "in")
+    succeed(child(run, "loop", 8), "in")
+    assert len(children(run, "loop")) == 8
+    succeed(child(run, "loop", 7), "in")
+    succeed(child(run, "loop", 9), "in")
+    assert run.status is I.SUCCEEDED
+
+
 def test_restarting_the_last_failed_iteration_in_place_makes_launching_go_on() -> None:
     run = started(loop(4, concurrency=2))
     ended(run, "x")

@@ -3,7 +3,7 @@
 import msgspec
 
 from kapelle.processors.messages import Message
-from kapelle.processors.runs.composites import applying as composites  # noqa: F401  registers what it applies
+from kapelle.processors.runs.composites import applying as composites
 from kapelle.processors.runs.processor import runs
 from kapelle.processors.runs.states import ACTIVE, COMPLETE, FAILED, TERMINAL
 from kapelle.processors.runs.tables import (
@@ -101,6 +101,9 @@ def step_changed(message: Message[c.StepChanged], state: Runs) -> None:
     state.progress.put((key,), _counted(state.progress.get((key,)) or NOTHING, before, row))
     _move_timers(state, key, before, row, step_id=event.step_id)
     _keep_params(state, at, event, status)
+    # Only work of the engine runs without a token: a composite step is looked up, the task of a worker is not.
+    if status in TERMINAL and before is not None and before.status is StepStatus.RUNNING and row.token is None:
+        composites.step_over(state, key, event.step_id)
     if status in COMPLETE:
         _arrive(state, key, event)
 

@@ -92,11 +92,15 @@ def awaited(
     return found, child
 
 
-def timer_due(flow: Flow, step_id: str) -> None:
-    """Launch the next children, or tell the next ones to stop."""
-    found = fan.fan_at(flow, step_id)
+def timer_due(flow: Flow, step_id: str) -> bool:
+    """Launch the next children, or tell the next ones to stop. Whether the step still runs: else nothing is done."""
+    row = flow.row(step_id)
+    found = None if row is None else ending.fan_of(flow, step_id, row)
+    if found is None:
+        return False
     if found.ending is not None:
         told = found.ending
         ending.tell(flow, step_id, found, Ending(told.action, told.status, told.reason, told.is_alone))
-        return
-    foreach.go_on(flow, flow.plan.steps[step_id])
+    else:
+        foreach.go_on(flow, flow.plan.steps[step_id])
+    return True

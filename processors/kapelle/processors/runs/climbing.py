@@ -119,7 +119,9 @@ def restart_below(request: c.RestartBelow, draft: RunDraft, now_ms: int) -> Done
         retries = {**row.retries, "manual": row.retries.get("manual", 0) + 1}
         flow.try_again(step, msgspec.structs.replace(attempt_of(request.step_id, row), retries=retries))
     else:
-        foreach.again(flow, step, request.number, below)
+        wrong = foreach.again(flow, step, request.number, below)
+        if wrong is not None:
+            raise invalid(wrong)
     flow.go_on()
     return Done(instance_id=run.instance_id, run_id=run.run_id)
 

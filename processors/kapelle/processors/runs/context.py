@@ -30,6 +30,8 @@ from kapelle.schemas.contracts import Action, StepStatus
 
 CHANGES_MAX: Final = 250
 CONTINUED_MAX: Final = 100  # of a decision that goes round a loop, or goes on with what was left over
+SENT_MAX: Final = 100  # starts and stops of children, of one decision
+CHARS_PER_START: Final = 40_000  # a start of more counts as several
 REASON_CHARS_MAX: Final = 4_000  # a worker may say more, but a failure may be the reason of hundreds of stops
 NO_JOIN: Final = JoinRow(0, satisfied=False)
 
@@ -78,6 +80,7 @@ class RunContext:
         self.changes_max = CHANGES_MAX
         self.answered: tuple[str, int, int, str] | None = None  # the step, attempt and iteration, and which answer
         self.changes = 0
+        self.sent = 0  # to children: starts and stops
 
     # Made when they are first asked for: a run that is given up ends without them.
 
@@ -169,6 +172,10 @@ class RunContext:
         """Emit a change and count it: `changes_max` limits the changes of a decision."""
         self.changes += 1
         self.draft.emit(event)
+
+    def may_send(self, weight: int = 1) -> int:
+        """How many more starts or stops of this weight go to children in this decision. One always goes."""
+        return max((SENT_MAX - self.sent) // weight, 1 if self.sent == 0 else 0)
 
     def note(self, request: c.TerminateRun | c.ActOnStep, step_id: str | None) -> None:
         """Decide that somebody has acted on the run, or on one of its steps."""

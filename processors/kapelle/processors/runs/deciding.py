@@ -136,7 +136,10 @@ def terminate_run(request: c.TerminateRun, draft: RunDraft, now_ms: int) -> None
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
     flow.note(request, None)
     flow.stop_all(request.action, ENDS_AS[request.action], request.reason)
-    flow.go_on()
+    if request.is_from_above:
+        flow.end_as(InstanceStatus.STOPPED, request.reason)
+    else:
+        flow.go_on()
 
 
 # Workers ------------------------------------------------------------------------------------------------------------
@@ -180,8 +183,8 @@ def timer_due(timer: TimerDue, draft: RunDraft, now_ms: int) -> None:
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
     kind, _, step_id = timer.name.partition("/")
     if kind == CHILDREN:
-        children.timer_due(flow, step_of(timer.name))
-        flow.go_on()
+        if children.timer_due(flow, step_of(timer.name)):
+            flow.go_on()
         return
     if kind == RUN_TIMEOUT:
         _run_timed_out(flow)

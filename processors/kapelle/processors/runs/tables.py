@@ -144,7 +144,7 @@ class FanRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
     counted_since: int  # children that failed in this run of the step or a later one count
     digest: str  # of the parameters of the step
     next: int = 1  # the first number that was not looked at yet
-    oldest: int = 1  # kept for a strict order only: the lowest number that runs
+    oldest: int = 1  # kept for a strict order only: the lowest number that runs in its turn; `next` if none does
     running: int = 0
     failed: int = 0
     timed_out: int = 0

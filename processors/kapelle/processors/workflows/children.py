@@ -76,6 +76,6 @@ def end_child(command: c.EndChild, draft: WorkflowDraft, now_ms: int) -> None:
     instance = None if known is None else draft.state.instances.get((draft.key, known.instance_id))
     if known is None or instance is None or instance.run_id != known.run_id or instance.status in INSTANCE_TERMINAL:
         return
-    wanted = Termination(command.request_id, command.author, Action.STOP, command.reason)
+    wanted = Termination(command.request_id, command.author, Action.STOP, command.reason, is_from_above=True)
     terminate(draft, (known.instance_id, known.run_id), wanted, now_ms=now_ms)
     launch_queued(draft, now_ms)

@@ -102,6 +102,7 @@ class Termination(msgspec.Struct, frozen=True):
     author: str
     action: Action
     reason: str
+    is_from_above: bool = False  # the step ends that the instance is a child of
 
 
 def end_queued(draft: WorkflowDraft, run: Run, *, status: InstanceStatus, reason: str, now_ms: int) -> None:
@@ -171,6 +172,7 @@ def terminate_running(draft: WorkflowDraft, run: Run, wanted: Termination, *, no
             run_id=run[1],
             action=wanted.action,
             reason=wanted.reason,
+            is_from_above=wanted.is_from_above,
         ),
     )
 

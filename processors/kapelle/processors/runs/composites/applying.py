@@ -116,6 +116,13 @@ def step_ending(message: Message[c.StepEnding], state: Runs) -> None:
         state.timers.cancel(key, timeout_of(event.step_id))
 
 
+def step_over(state: Runs, key: str, step_id: str) -> None:
+    """An attempt is over: nothing is launched or told to stop for it any more."""
+    fan = state.fans.get((key, step_id))
+    if fan is not None and fan.due_at_ms is not None:
+        _put(state, key, step_id, replace(fan, due_at_ms=None))
+
+
 def _child(before: ChildRow | None, workflow_id: str) -> str:
     """The child of a subworkflow step stays known as long as the step names its workflow."""
     return before.child if before is not None and before.child.startswith(f"{workflow_id}/") else workflow_id

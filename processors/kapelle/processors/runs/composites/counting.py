@@ -49,13 +49,17 @@ def next_run_id(fan: FanRow, child: ChildRow | None) -> int:
 
 
 def with_launched(fan: FanRow, numbers: Sequence[int], *, next_number: int) -> FanRow:
-    """The counts after children were launched."""
-    oldest = min(numbers, default=next_number)
+    """The counts after children were launched in order, or after one was run again in its place.
+
+    The latter is not the oldest, however low its number is: a strict order neither waits for it, nor has to look at all
+    numbers behind it when it ends.
+    """
+    is_in_order, none_runs = next_number > fan.next, fan.oldest >= fan.next
     return replace(
         fan,
         running=fan.running + len(numbers),
         next=max(fan.next, next_number),
-        oldest=oldest if fan.running == 0 else min(oldest, fan.oldest),
+        oldest=min(numbers, default=next_number) if is_in_order and none_runs else fan.oldest,
     )
 
 

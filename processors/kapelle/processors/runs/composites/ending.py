@@ -58,7 +58,6 @@ def tell(context: RunContext, step_id: str, fan: FanRow, ending: Ending) -> None
     """Note how the step will end, and tell the next children to stop. A timer tells the rest."""
     told = fan.ending.told if fan.ending is not None else 0
     numbers, upto = _running(context, step_id, fan, told)
-    reason = f"{ending.reason} (step {step_id!r} of {context.key})"[:REASON_CHARS_MAX]
     context.draft.emit(
         c.StepEnding(
             run_id=fan.run_id,
@@ -75,7 +74,7 @@ def tell(context: RunContext, step_id: str, fan: FanRow, ending: Ending) -> None
         )
     )
     for number in numbers:
-        _stop(context, step_id, fan, number, reason)
+        _stop(context, step_id, fan, number, ending.reason)
 
 
 def _running(context: RunContext, step_id: str, fan: FanRow, told: int) -> tuple[list[int], int]:
@@ -83,11 +82,14 @@ def _running(context: RunContext, step_id: str, fan: FanRow, told: int) -> tuple
 
     One that a person has restarted may run although the step has not come to its number.
     """
+    may_send = min(TOLD_MAX, context.may_send())
+    if may_send == 0:
+        return [], told
     rows = context.state.children.range((context.key, step_id, told + 1), (context.key, step_id, fan.total + 1))
     seen = list(islice(rows, LOOKED_AT_MAX + 1))
     found: list[int] = []
     for (_, _, number), child in seen[:LOOKED_AT_MAX]:
-        if len(found) == TOLD_MAX:
+        if len(found) == may_send:
             return found, told
         told = number
         if child.status is IN_PROGRESS:
@@ -100,6 +102,9 @@ def _stop(context: RunContext, step_id: str, fan: FanRow, number: int, reason: s
     row = context.state.children.get((context.key, step_id, number))
     if row is None:
         return
+    context.sent += 1
+    ancestor = f" (step {step_id!r} of {context.key})"
+    reason = reason[: REASON_CHARS_MAX - len(ancestor)] + ancestor
     request_id = identity.request_of(context, Attempt(step_id, fan.attempt, fan.iteration, 0), number)
     if fan.kind is ChildKind.SUBWORKFLOW:
         end = c.EndChild(request_id, run.author, reason)
@@ -109,6 +114,11 @@ def _stop(context: RunContext, step_id: str, fan: FanRow, number: int, reason: s
             context.draft.send(WORKFLOW_INTERNAL, row.child, end)
         return
     stop = c.TerminateRun(
-        request_id=f"{request_id}/stop", author=run.author, run_id=row.run_id, action=Action.STOP, reason=reason
+        request_id=f"{request_id}/stop",
+        author=run.author,
+        run_id=row.run_id,
+        action=Action.STOP,
+        reason=reason,
+        is_from_above=True,
     )
     context.draft.send(RUN_INTERNAL, identity.child_key(fan.kind, context.key, step_id, number), stop)

@@ -130,14 +130,21 @@ def refuse(flow: Flow, launch: Launch, reason: str) -> None:
     flow.fail_for_good(launch.step, launch.attempt, StepStatus.FATALLY_FAILED, reason)
 
 
+def give_up(flow: Flow, step: StepPlan, reason: str) -> None:
+    """The step runs, and no more children can be started: it fails when those that run have been stopped."""
+    row = flow.row(step.step.id)
+    if row is not None and flow.take_back(step.step.id, row, Ending(Action.KILL, StepStatus.FATALLY_FAILED, reason)):
+        flow.fail_for_good(step, attempt_of(step.step.id, row), StepStatus.FATALLY_FAILED, reason)
+
+
 # Launching ----------------------------------------------------------------------------------------------------------
 
 
-def launch_children(flow: Flow, step: StepPlan, start: Start) -> None:
+def launch_children(flow: Flow, step: StepPlan, start: Start, *, weight: int) -> None:
     """Launch as many children as the window and one decision allow. End the step if there is nothing to wait for."""
     step_id = step.step.id
     fan = fan_at(flow, step_id)
-    numbers, following = _next(flow, step_id, fan)
+    numbers, following = _next(flow, step_id, fan, weight)
     # Read before the launch is noted, which overwrites the rows.
     before = {number: flow.state.children.get((flow.key, step_id, number)) for number in numbers}
     note_launch(flow, step_id, fan, numbers, following)
@@ -171,9 +178,9 @@ def note_launch(flow: Flow, step_id: str, fan: FanRow, numbers: Sequence[int], f
     )
 
 
-def _next(flow: Flow, step_id: str, fan: FanRow) -> tuple[list[int], int]:
+def _next(flow: Flow, step_id: str, fan: FanRow, weight: int) -> tuple[list[int], int]:
     """The numbers of the next children to launch, and the first number that was not looked at."""
-    wanted, number = counting.room(fan), fan.next
+    wanted, number = min(counting.room(fan), flow.may_send(weight)), fan.next
     found: list[int] = []
     last = min(fan.total, fan.next + LOOKED_AT_MAX - 1)
     while number <= last and len(found) < wanted:
@@ -181,6 +188,12 @@ def _next(flow: Flow, step_id: str, fan: FanRow) -> tuple[list[int], int]:
             found.append(number)
         number += 1
     return found, number
+
+
+def inputs_text(context: RunContext, step_id: str) -> str:
+    """The parameters of the attempt that is under way, as they are written."""
+    row = context.state.inputs.get((context.key, step_id))
+    return "{}" if row is None else row.text
 
 
 def inputs_of(flow: Flow, step: StepPlan, fan: FanRow) -> Params:
@@ -289,8 +302,11 @@ def _reason(flow: Flow, step_id: str, fan: FanRow, status: StepStatus) -> str:
 
 
 def oldest_after(state: Runs, at: tuple[str, str], fan: FanRow, number: int) -> int:
-    """The lowest number that still runs after this one has ended. Only a strict order asks for it."""
-    if not fan.is_strict or number != fan.oldest:
+    """The lowest number that still runs after this one has ended. Only a strict order with a window asks for it.
+
+    The window begins at the oldest one, so at most the window and the numbers that one decision looks at lie behind it.
+    """
+    if not fan.is_strict or fan.window == 0 or number != fan.oldest:
         return fan.oldest
     number += 1
     while number < fan.next:

@@ -14,10 +14,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from kapelle.processors.definitions import LOOP_PARAMS, combination, iterations_of
-from kapelle.processors.definitions.limits import ITERATIONS_MAX
-from kapelle.processors.runs.composites import fan
+from kapelle.processors.definitions.limits import ITERATIONS_MAX, TREE_ITERATIONS_MAX
+from kapelle.processors.runs.composites import fan, identity
 from kapelle.processors.runs.composites.fan import Keep, Planned
-from kapelle.processors.runs.composites.inline import Block
+from kapelle.processors.runs.composites.inline import Block, Own, too_large
+from kapelle.processors.runs.composites.sharing import loop_values
 from kapelle.processors.runs.context import Params
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.gates import Launch
@@ -25,6 +26,7 @@ from kapelle.processors.runs.plan import StepPlan
 from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.tables import ChildRow
 from kapelle.processors.sel import BooleanArray, DoubleArray, LongArray, StringArray
+from kapelle.processors.sel.values import json_text
 from kapelle.schemas.contracts import ChildKind, RestartPolicy, StepStatus
 
 INCOMPLETE: Final = Restart(RestartPolicy.RESTART_FROM_INCOMPLETE)
@@ -38,12 +40,16 @@ def begin(flow: Flow, launch: Launch) -> None:
     total = iterations_of(len(array) for array in arrays.values())
     if wrong is None and total > ITERATIONS_MAX:
         wrong = f"Expected loop_params of at most {ITERATIONS_MAX:,} iterations, but found more"
+    wrong = wrong or _too_many(identity.iterations_above(flow), total)
     one = fan.on_path(flow, launch.attempt.step_id)
     keep = Keep.SUCCEEDED if fan.is_resumed(flow, launch.attempt) else Keep.NOTHING
     if wrong is None and (one is not None or keep is not Keep.NOTHING):
         # Children are kept by number, so the new combinations must include the numbers of the kept ones.
         wrong = _shrunk(flow, launch.attempt.step_id, total)
     wrong = wrong or fan.is_too_deep(flow)
+    if wrong is None and total:
+        restart = INCOMPLETE if one is None else one[1]
+        wrong = _too_large(flow, launch.step, launch.params, launch.params_json, restart=restart)
     if wrong is not None:
         fan.refuse(flow, launch, wrong)
         return
@@ -60,11 +66,23 @@ def begin(flow: Flow, launch: Launch) -> None:
     _launch(flow, launch.step, launch.params, arrays)
 
 
+def _too_many(above: int, total: int) -> str | None:
+    """Why a loop with this number of iterations may not run below the loops above it; None if it may."""
+    if above * total <= TREE_ITERATIONS_MAX:
+        return None
+    return (
+        f"Expected at most {TREE_ITERATIONS_MAX:,} iterations of loops inside each other, "
+        f"but found {above * total:,}: {above:,} of the loops above, with {total:,} each"
+    )
+
+
 def _begin_with(flow: Flow, launch: Launch, planned: Planned, one: tuple[int, Restart]) -> None:
     """Run one iteration again, and then those that were never launched. All others are kept."""
     before = fan.fan_at(flow, launch.attempt.step_id)
     fan.begin(flow, launch, replace(planned, next=before.next), Keep.ALL)
-    again(flow, launch.step, *one)
+    wrong = again(flow, launch.step, *one)
+    if wrong is not None:
+        fan.give_up(flow, launch.step, wrong)
 
 
 def _shrunk(flow: Flow, step_id: str, total: int) -> str | None:
@@ -77,15 +95,19 @@ def _shrunk(flow: Flow, step_id: str, total: int) -> str | None:
     return f"Expected at least {last:,} iterations as before, but found {total:,}" if last else None
 
 
-def again(flow: Flow, step: StepPlan, number: int, restart: Restart) -> None:
-    """Run an iteration again that has ended, whatever the window allows."""
+def again(flow: Flow, step: StepPlan, number: int, restart: Restart) -> str | None:
+    """Run an iteration again that has ended, whatever the window allows. Why it cannot be started, if it cannot."""
     step_id = step.step.id
     children = fan.fan_at(flow, step_id)
     params = fan.inputs_of(flow, step, children)
+    wrong = _too_large(flow, step, params, fan.inputs_text(flow, step_id), restart=restart)
+    if wrong is not None:
+        return wrong
     fan.note_launch(flow, step_id, children, (number,), children.next)
     row = flow.state.children.get((flow.key, step_id, number))
     values = combination(_arrays(params)[0], number - 1)
     Block(flow, step, params).start(number, row, values, restart=restart)
+    return None
 
 
 def go_on(flow: Flow, step: StepPlan) -> None:
@@ -95,12 +117,27 @@ def go_on(flow: Flow, step: StepPlan) -> None:
 
 
 def _launch(flow: Flow, step: StepPlan, params: Params, arrays: Arrays) -> None:
+    # What a person has given for steps since the loop has begun is in the starts of further iterations.
+    wrong = _too_large(flow, step, params, fan.inputs_text(flow, step.step.id), restart=INCOMPLETE)
+    if wrong is not None:
+        fan.give_up(flow, step, wrong)
+        return
     block = Block(flow, step, params)
 
     def start(number: int, row: ChildRow | None, *, is_resumed: bool) -> None:
         block.start(number, row, combination(arrays, number - 1), restart=INCOMPLETE if is_resumed else None)
 
-    fan.launch_children(flow, step, start)
+    fan.launch_children(flow, step, start, weight=block.weight)
+
+
+def _too_large(flow: Flow, step: StepPlan, params: Params, inputs: str, *, restart: Restart) -> str | None:
+    """Why a record cannot hold the start of the largest iteration; None if it can."""
+
+    def largest() -> str:
+        longest = {name: max(array, key=lambda one: len(json_text(one))) for name, array in _arrays(params)[0].items()}
+        return max(restart.params or "", loop_values(longest, ITERATIONS_MAX), key=len)
+
+    return too_large(flow, step, params, Own(largest, 2 * len(inputs), restart))
 
 
 def _arrays(params: Params) -> tuple[Arrays, str | None]:

@@ -50,8 +50,15 @@ class _More(TypedDict, total=False):
     carries: tuple[str, ...]
 
 
-def parent_of(context: RunContext, attempt: Attempt, kind: ChildKind, **more: Unpack[_More]) -> Parent:
-    """What a child knows of its parent. The number of the child is given later."""
+def iterations_above(context: RunContext) -> int:
+    """How many instances like this one the loops above it may run: the product of their numbers of iterations."""
+    return context.run.parent.iterations if context.run.parent else 1
+
+
+def parent_of(
+    context: RunContext, attempt: Attempt, kind: ChildKind, *, total: int = 1, **more: Unpack[_More]
+) -> Parent:
+    """What a child knows of its parent. `total` is the number of iterations. The number of the child is given later."""
     above = context.run.parent
     return Parent(
         key=context.key,
@@ -66,6 +73,7 @@ def parent_of(context: RunContext, attempt: Attempt, kind: ChildKind, **more: Un
         # Iterations and rounds belong to the nearest ancestor whose workflow was pushed.
         home=above.home if above and above.kind in INLINE else context.key,
         depth=above.depth + 1 if above else 1,
+        iterations=iterations_above(context) * total,
         **more,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -10,18 +10,18 @@ from msgspec.structs import replace
 
 from kapelle.processors.keys import run_key
 from kapelle.processors.runs.attempts import Attempt
-from kapelle.processors.runs.composites import counting, identity, sharing
+from kapelle.processors.runs.composites import counting, identity, sharing, sizes
 from kapelle.processors.runs.composites.fan import fan_at
-from kapelle.processors.runs.context import Params
+from kapelle.processors.runs.context import CHARS_PER_START, Params
 from kapelle.processors.runs.flow import Flow
-from kapelle.processors.runs.params import parsed_object
+from kapelle.processors.runs.params import layer_of, parsed_object
 from kapelle.processors.runs.plan import StepPlan, ids_in_block
 from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.tables import ChildRow, FanRow
 from kapelle.processors.sel import Value
 from kapelle.processors.wiring import RUN_INTERNAL
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import RestartPolicy
+from kapelle.schemas.contracts import ChildKind, RestartPolicy
 
 BEGINNING: Final = Restart(RestartPolicy.RESTART_FROM_BEGINNING)
 
@@ -38,11 +38,18 @@ class Block:
         self.workflow_id = identity.inline_id(fan.kind, flow.key, step_id)
         self.definition = flow.plan.blocks[step_id]
         self.parent = identity.parent_of(
-            flow, self.attempt, fan.kind, asks=flow.plan.asks.get(step_id, ()), carries=carries
+            flow,
+            self.attempt,
+            fan.kind,
+            total=fan.total if fan.kind is ChildKind.FOREACH else 1,  # how many rounds a while step makes, nobody knows
+            asks=flow.plan.asks.get(step_id, ()),
+            carries=carries,
         )
         self.initiator = identity.initiator_text(flow, self.parent)
         self.layers = sharing.layers_for(flow, step, params)
         self.step_run_params = _of_block(flow.run.step_run_params, self.definition)
+        chars = len(self.definition) + len(self.step_run_params) + sum(len(layer.text or "") for layer in self.layers)
+        self.weight = 1 + chars // CHARS_PER_START
 
     def start(
         self, number: int, row: ChildRow | None, values: Mapping[str, Value], *, restart: Restart | None = None
@@ -52,6 +59,7 @@ class Block:
         run_id = row.run_id if row is not None else counting.next_run_id(self.fan, None)
         if restart is None and row is not None and row.launched > 1:
             restart = BEGINNING
+        self.flow.sent += self.weight
         # Parameters that a restart gives to this very child replace its loop values.
         own = restart.params if restart is not None and not restart.path else None
         self.flow.draft.send(
@@ -75,6 +83,38 @@ class Block:
                 layers=self.layers,
             ),
         )
+
+
+class Own(msgspec.Struct, frozen=True):
+    """What the start of one child has of its own."""
+
+    values: Callable[[], str]  # made only if the start may be too large
+    chars_max: int  # of the values and of the parameters of the step
+    restart: Restart | None = None
+
+
+def too_large(flow: Flow, step: StepPlan, params: Params, own: Own) -> str | None:
+    """Why a record cannot hold the start of a child; None if it can.
+
+    Most starts are far from the limit: they are not written to be measured, but bounded by what they are made of.
+    """
+    step_id, run = step.step.id, flow.run
+    definition = flow.plan.blocks[step_id]
+    asked = "" if own.restart is None else own.restart.json()
+    known = sum(len(layer_of(flow.state, digest).text) for digest in run.layers)
+    rest = (definition, run.params, run.step_run_params, run.run_properties, run.initiator, asked)
+    if sizes.UTF8_MAX * (known + own.chars_max + 2 * sum(map(len, rest))) <= sizes.START_BYTES_MAX:
+        return None
+    return sizes.too_large(
+        f"the start of a child of step {step_id!r}",
+        {
+            "parameters around it": [layer.text or "" for layer in sharing.layers_for(flow, step, params)],
+            "its own": [own.values()],
+            # The start of a run that is a restart names the steps that run again.
+            "its steps": [definition] if own.restart is None else [definition, definition],
+            "the rest": [_of_block(run.step_run_params, definition), run.run_properties, run.initiator, asked],
+        },
+    )
 
 
 def _of_block(text: str, block: str) -> str:

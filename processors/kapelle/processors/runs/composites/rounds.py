@@ -19,7 +19,7 @@ from kapelle.processors.parents import read_back
 from kapelle.processors.runs.attempts import Attempt, attempt_of
 from kapelle.processors.runs.composites import fan
 from kapelle.processors.runs.composites.fan import Keep, Planned
-from kapelle.processors.runs.composites.inline import Block
+from kapelle.processors.runs.composites.inline import Block, Own, too_large
 from kapelle.processors.runs.context import Params
 from kapelle.processors.runs.flow import DONE, Flow
 from kapelle.processors.runs.gates import Launch
@@ -53,6 +53,10 @@ def begin(flow: Flow, launch: Launch) -> None:
             flow.finish(launch.step, launch.attempt, (*launch.passed, *DONE), launch.params)
             return
     number, given, restart = again or (1, plain_json(values), None)
+    wrong = too_large(flow, launch.step, launch.params, _own(given, launch.params_json, restart))
+    if wrong is not None:
+        fan.refuse(flow, launch, wrong)
+        return
     planned = Planned(ChildKind.WHILE, ITERATIONS_MAX, 1, values=given, next=number)
     fan.begin(flow, launch, planned, Keep.NOTHING)
     _launch(flow, launch.step, launch.params, given, restart=restart)
@@ -75,7 +79,7 @@ def ended(flow: Flow, step: StepPlan, row: StepRow, children: FanRow, end: c.Rec
         fan.finish(flow, step, row, children)
         return
     attempt = attempt_of(step.step.id, row)
-    params = fan.inputs_of(flow, step, children)
+    params, inputs = fan.inputs_of(flow, step, children), fan.inputs_text(flow, step.step.id)
     given = _carried(children.values, end.values)
     wrong: str | None
     try:
@@ -85,8 +89,9 @@ def ended(flow: Flow, step: StepPlan, row: StepRow, children: FanRow, end: c.Rec
             flow.finish(step, attempt, (StepStatus.FINISHING,), flow.inputs(step))
             return
         else:
-            wrong = f"Expected the condition to end the loop within {ITERATIONS_MAX:,} rounds, but it did not"
-            wrong = wrong if children.next > children.total else None
+            wrong = too_large(flow, step, params, _own(given, inputs))
+            if children.next > children.total:
+                wrong = f"Expected the condition to end the loop within {ITERATIONS_MAX:,} rounds, but it did not"
     except ParamError as error:
         wrong = str(error)
     if wrong is not None or given is None:
@@ -122,6 +127,11 @@ def _launch(flow: Flow, step: StepPlan, params: Params, given: str, *, restart: 
     block = Block(flow, step, params, carries=tuple(values))
     row = flow.state.children.get((flow.key, step_id, number))
     block.start(number, row, {**values, CONDITION: True}, restart=restart)
+
+
+def _own(given: str, inputs: str, restart: Restart | None = None) -> Own:
+    values = max(given, (restart.params if restart is not None else None) or "", key=len)
+    return Own(lambda: values, len(inputs) + len(values), restart)
 
 
 def _first_values(params: Params) -> tuple[Values, str | None]:

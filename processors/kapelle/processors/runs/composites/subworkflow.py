@@ -14,7 +14,7 @@ from kapelle.processors.definitions import SUBWORKFLOW_ID, SUBWORKFLOW_VERSION, 
 from kapelle.processors.params import definition_json
 from kapelle.processors.params.outputs import frozen
 from kapelle.processors.runs.attempts import Attempt, attempt_of
-from kapelle.processors.runs.composites import fan, identity
+from kapelle.processors.runs.composites import fan, identity, sizes
 from kapelle.processors.runs.composites.fan import Keep, Planned
 from kapelle.processors.runs.context import Params
 from kapelle.processors.runs.flow import Flow
@@ -36,8 +36,12 @@ def begin(flow: Flow, launch: Launch) -> None:
         fan.refuse(flow, launch, wrong)
         return
     step, attempt = launch.step, launch.attempt
-    workflow_id = str(launch.params[SUBWORKFLOW_ID].value)
+    workflow_id, run_params = str(launch.params[SUBWORKFLOW_ID].value), _run_params(flow, step, launch.params)
     again = _again(flow, attempt, workflow_id)  # must come before `begin`, which replaces the plan
+    wrong = _too_large(flow, attempt.step_id, run_params, again)
+    if wrong is not None:
+        fan.refuse(flow, launch, wrong)
+        return
     fan.begin(flow, launch, Planned(ChildKind.SUBWORKFLOW, 1, is_sync=step.step.sync), Keep.NOTHING)
     children = fan.fan_at(flow, attempt.step_id)
     flow.draft.emit(
@@ -59,8 +63,8 @@ def begin(flow: Flow, launch: Launch) -> None:
         is_sync=step.step.sync,
         asks=flow.plan.asks.get(attempt.step_id, ()),
     )
+    flow.sent += 1
     request_id, author = identity.request_of(flow, attempt, 1), flow.run.author
-    run_params = _run_params(flow, step, launch.params)
     if again is not None:
         child, restart = again
         flow.draft.send(
@@ -108,6 +112,11 @@ def _name_wrong(params: Params) -> str | None:
     if not isinstance(found, str) or not found or "/" in found:
         return f"Expected the id of a workflow as subworkflow_id, but found {found!r:.80}"
     return None
+
+
+def _too_large(flow: Flow, step_id: str, run_params: str, again: tuple[str, Restart] | None) -> str | None:
+    parts = {"parameters": [run_params], "the rest": [flow.run.initiator, "" if again is None else again[1].json()]}
+    return sizes.too_large(f"the start of the child of step {step_id!r}", parts)
 
 
 def started(flow: Flow, step: StepPlan, row: StepRow) -> None:
