@@ -4743,10 +4743,12 @@ class RestartBelow(Contract, frozen=True, gc=False):
         r'{"name":"author","type":"string","doc":"The caller."},'
         r'{"name":"step_id","type":"string","doc":"The composite step of this instance."},'
         r'{"name":"number","type":"long","doc":"The number of the child among the children of the step."},'
+        r'{"name":"child","type":"string","doc":"The key of the child. The step may have another child of this number b'
+        r'y now."},'
         r'{"name":"restart","type":"string","doc":"How the child is restarted, as JSON: policy, step, path, parameters.'
         r'"}],"doc":"Restart a child of one of the steps of an instance. Sent by the child, which has ended."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x6EF2147CA0760A8D
+    FINGERPRINT: ClassVar[int] = 0x1CE1EBF87590F795
 
     # Made by the caller. The same id twice is the same request.
     request_id: str
@@ -4756,6 +4758,8 @@ class RestartBelow(Contract, frozen=True, gc=False):
     step_id: str
     # The number of the child among the children of the step.
     number: int
+    # The key of the child. The step may have another child of this number by now.
+    child: str
     # How the child is restarted, as JSON: policy, step, path, parameters.
     restart: str
 
@@ -4763,6 +4767,7 @@ class RestartBelow(Contract, frozen=True, gc=False):
         request_id_ = self.request_id.encode()
         author_ = self.author.encode()
         step_id_ = self.step_id.encode()
+        child_ = self.child.encode()
         restart_ = self.restart.encode()
         return b"".join(
             (
@@ -4774,6 +4779,8 @@ class RestartBelow(Contract, frozen=True, gc=False):
                 wire.SIZES[len(step_id_)],
                 step_id_,
                 wire.long(self.number),
+                wire.SIZES[len(child_)],
+                child_,
                 wire.SIZES[len(restart_)],
                 restart_,
             )
@@ -4798,10 +4805,14 @@ class RestartBelow(Contract, frozen=True, gc=False):
         else:
             number_, at = n >> 1, at + 1
         if (n := data[at]) & 129:
+            child_, at = wire.string_at(data, at)
+        else:
+            child_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
             restart_, at = wire.string_at(data, at)
         else:
             restart_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        value = cls(request_id_, author_, step_id_, number_, restart_)
+        value = cls(request_id_, author_, step_id_, number_, child_, restart_)
         return value, at
 
 

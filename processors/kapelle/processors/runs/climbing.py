@@ -24,7 +24,7 @@ from kapelle.processors.parents import child_end
 from kapelle.processors.refusals import Refused, conflict, invalid, not_found
 from kapelle.processors.runs.attempts import attempt_of
 from kapelle.processors.runs.behaviours import BEHAVIOURS
-from kapelle.processors.runs.composites import foreach
+from kapelle.processors.runs.composites import counting, foreach
 from kapelle.processors.runs.composites.ending import fan_of, is_ending
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.params import parsed_object
@@ -32,7 +32,7 @@ from kapelle.processors.runs.processor import RunDraft, on_draft
 from kapelle.processors.runs.restarted import By, restarted_params
 from kapelle.processors.runs.restarts import Hop, Restart
 from kapelle.processors.runs.states import RESTARTABLE_IN_RUN
-from kapelle.processors.runs.tables import RunRow, StepRow
+from kapelle.processors.runs.tables import ChildRow, RunRow, StepRow
 from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL, ids_of
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, RestartPolicy
@@ -56,6 +56,7 @@ def restart_ended(flow: Flow, request: Request, restart: Restart, params: str) -
             author=request.author,
             step_id=parent.step_id,
             number=parent.number,
+            child=flow.key,
             restart=up.json(),
         ),
     )
@@ -93,6 +94,7 @@ def restart_below(request: c.RestartBelow, draft: RunDraft, now_ms: int) -> Done
     child = draft.state.children.get((draft.key, request.step_id, request.number))
     if run is None or row is None or child is None:
         raise not_found(f"Expected step {request.step_id!r} of {draft.key} to have child {request.number}: it has not")
+    _check_child(request, draft, child)
     below = Restart.parse(request.restart)
     restart = msgspec.structs.replace(below, path=(Hop(request.step_id, request.number), *below.path))
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
@@ -121,6 +123,17 @@ def restart_below(request: c.RestartBelow, draft: RunDraft, now_ms: int) -> Done
         foreach.again(flow, step, request.number, below)
     flow.go_on()
     return Done(instance_id=run.instance_id, run_id=run.run_id)
+
+
+def _check_child(request: c.RestartBelow, draft: RunDraft, child: ChildRow) -> None:
+    """Refuse to restart a child that the step had in an earlier run or turn, and does not have now."""
+    fan, where = draft.state.fans.get((draft.key, request.step_id)), f"step {request.step_id!r} of {draft.key}"
+    if fan is not None and fan.kind is ChildKind.SUBWORKFLOW and child.child != request.child:
+        found = f"{child.child} is" if "/" in child.child else "it has none now"
+        raise invalid(f"Expected {request.child} to be the child of {where}, but {found}")
+    if not counting.belongs(fan, request.number, child):
+        what = "iteration" if fan is not None and fan.kind is ChildKind.FOREACH else "round"
+        raise invalid(f"Expected {what} {request.number} to have been launched in this run of {where}, but it was not")
 
 
 def _check_running(flow: Flow, request: c.RestartBelow, row: StepRow) -> None:

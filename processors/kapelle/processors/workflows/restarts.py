@@ -14,7 +14,7 @@ from kapelle.processors.params.stored import values_json
 from kapelle.processors.parents import child_end
 from kapelle.processors.refusals import Refused, invalid, not_found, refuse_given_up
 from kapelle.processors.runs.restarts import Restart
-from kapelle.processors.wiring import RUN_INTERNAL
+from kapelle.processors.wiring import RUN_INTERNAL, run_key
 from kapelle.processors.workflows.arrivals import arrive
 from kapelle.processors.workflows.params import NewRun, params_again, params_of
 from kapelle.processors.workflows.parents import tell_of_arrival
@@ -74,6 +74,7 @@ def _climb(command: c.QueueRun, parent: Parent, draft: WorkflowDraft, params: st
             author=command.author,
             step_id=parent.step_id,
             number=parent.number,
+            child=run_key(draft.key, command.instance_id),
             restart=restart.json(),
         ),
     )
