@@ -4734,7 +4734,9 @@ class ReportTask(Contract, frozen=True, gc=False):
 
 
 class RestartBelow(Contract, frozen=True, gc=False):
-    """Restart a child of one of the steps of an instance. Sent by the child, which has ended."""
+    """Restart a child of one of the steps of an instance. Sent by the child, which has ended or has sent the same
+    request before.
+    """
 
     FULL_NAME: ClassVar[str] = "kapelle.RestartBelow"
     SCHEMA: ClassVar[str] = (
@@ -4746,9 +4748,12 @@ class RestartBelow(Contract, frozen=True, gc=False):
         r'{"name":"child","type":"string","doc":"The key of the child. The step may have another child of this number b'
         r'y now."},'
         r'{"name":"restart","type":"string","doc":"How the child is restarted, as JSON: policy, step, path, parameters.'
-        r'"}],"doc":"Restart a child of one of the steps of an instance. Sent by the child, which has ended."}'
+        r'"},'
+        r'{"name":"is_repeated","type":"boolean","default":false,"doc":"The child has passed this request on before, an'
+        r'd runs now. Nothing is restarted, only the outcome is told."}],"doc":"Restart a child of one of the steps of '
+        r'an instance. Sent by the child, which has ended or has sent the same request before."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x1CE1EBF87590F795
+    FINGERPRINT: ClassVar[int] = 0x02F1F14C869B9DBE
 
     # Made by the caller. The same id twice is the same request.
     request_id: str
@@ -4762,6 +4767,8 @@ class RestartBelow(Contract, frozen=True, gc=False):
     child: str
     # How the child is restarted, as JSON: policy, step, path, parameters.
     restart: str
+    # The child has passed this request on before, and runs now. Nothing is restarted, only the outcome is told.
+    is_repeated: bool = False
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -4783,6 +4790,7 @@ class RestartBelow(Contract, frozen=True, gc=False):
                 child_,
                 wire.SIZES[len(restart_)],
                 restart_,
+                wire.boolean(self.is_repeated),
             )
         )
 
@@ -4812,7 +4820,8 @@ class RestartBelow(Contract, frozen=True, gc=False):
             restart_, at = wire.string_at(data, at)
         else:
             restart_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        value = cls(request_id_, author_, step_id_, number_, child_, restart_)
+        is_repeated_, at = wire.boolean_at(data, at)
+        value = cls(request_id_, author_, step_id_, number_, child_, restart_, is_repeated_)
         return value, at
 
 
@@ -4921,7 +4930,7 @@ _RESTART_POLICY: Final = wire.Symbols(RestartPolicy)
 
 
 class RestartRequested(Contract, frozen=True, gc=False):
-    """A new run of the instance was requested."""
+    """A new run of the instance was requested: of `workflows`, or of the parent if the instance is a child."""
 
     FULL_NAME: ClassVar[str] = "kapelle.RestartRequested"
     SCHEMA: ClassVar[str] = (
@@ -4929,10 +4938,10 @@ class RestartRequested(Contract, frozen=True, gc=False):
         r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
         r'me id are executed once."},'
         r'{"name":"author","type":"string","doc":"The user who made the request."},'
-        r'{"name":"run_id","type":"long","doc":"The number of the new run."},'
+        r'{"name":"run_id","type":"long","doc":"The number of the new run. A child may skip numbers."},'
         r'{"name":"restart","type":"string","doc":"The details of the restart, as JSON."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A new run of the instance wa'
-        r's requested."}'
+        r's requested: of `workflows`, or of the parent if the instance is a child."}'
     )
     FINGERPRINT: ClassVar[int] = 0x44373F25E676C04E
 
@@ -4940,7 +4949,7 @@ class RestartRequested(Contract, frozen=True, gc=False):
     request_id: str
     # The user who made the request.
     author: str
-    # The number of the new run.
+    # The number of the new run. A child may skip numbers.
     run_id: int
     # The details of the restart, as JSON.
     restart: str

@@ -13,11 +13,12 @@ A refusal answers the request wherever it is found.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
-from kapelle.processors.decisions import LATER, Done
+from kapelle.processors.decisions import LATER, CarryOut, Done
+from kapelle.processors.draft import Draft
 from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.params import ParamError
 from kapelle.processors.parents import child_end
@@ -26,18 +27,20 @@ from kapelle.processors.runs.attempts import attempt_of
 from kapelle.processors.runs.behaviours import BEHAVIOURS
 from kapelle.processors.runs.composites import counting, foreach
 from kapelle.processors.runs.composites.ending import fan_of, is_ending
+from kapelle.processors.runs.composites.identity import INLINE
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.params import parsed_object
 from kapelle.processors.runs.processor import RunDraft, on_draft
 from kapelle.processors.runs.restarted import By, restarted_params
 from kapelle.processors.runs.restarts import Hop, Restart
 from kapelle.processors.runs.states import RESTARTABLE_IN_RUN
-from kapelle.processors.runs.tables import ChildRow, RunRow, StepRow
+from kapelle.processors.runs.tables import ChildRow, RunRow, Runs, StepRow
 from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL, ids_of
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, RestartPolicy
+from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, Parent, RestartPolicy
 
 Request = c.RestartRun | c.ActOnStep | c.RestartBelow
+R = TypeVar("R", c.RestartRun, c.ActOnStep, c.RestartBelow)
 AFTER_RUNNING: Final = "FAIL_AFTER_RUNNING"
 
 
@@ -48,35 +51,86 @@ def restart_ended(flow: Flow, request: Request, restart: Restart, params: str) -
         return _queue(flow, request, restart, params)
     changed = params if params != flow.run.params else restart.params
     up = msgspec.structs.replace(restart, params=restart.params if restart.path else changed)
-    flow.draft.send(
-        RUN_INTERNAL,
-        parent.key,
-        c.RestartBelow(
+    _note(flow, request, up)
+    return _climb(flow.draft, request, parent, up)
+
+
+def _note(flow: Flow, request: Request, restart: Restart) -> None:
+    """The request is passed on: if it comes again, it is known."""
+    if flow.state.answers.get((flow.key, request.request_id)) is None:
+        requested = c.RestartRequested(
             request_id=request.request_id,
             author=request.author,
-            step_id=parent.step_id,
-            number=parent.number,
-            child=flow.key,
-            restart=up.json(),
-        ),
+            run_id=flow.run.run_id + 1,
+            restart=restart.json(),
+            at_ms=flow.now_ms,
+        )
+        flow.draft.emit(requested)
+
+
+def _climb(
+    draft: Draft[Runs], request: Request, parent: Parent, restart: Restart, *, is_repeated: bool = False
+) -> Done:
+    below = c.RestartBelow(
+        request_id=request.request_id,
+        author=request.author,
+        step_id=parent.step_id,
+        number=parent.number,
+        child=draft.key,
+        restart=restart.json(),
+        is_repeated=is_repeated,
     )
+    draft.send(RUN_INTERNAL, parent.key, below)
     return LATER
+
+
+def climb_to_home(flow: Flow, request: c.RestartRun, home: str) -> Done:
+    """The nearest ancestor that was pushed is asked."""
+    _note(flow, request, Restart(request.policy))
+    flow.draft.send(RUN_INTERNAL, home, request)
+    return LATER
+
+
+def acts_above(carry_out: CarryOut[R, RunDraft]) -> CarryOut[R, RunDraft]:
+    """Decides on requests that may climb. If this instance has passed a request on, only its ancestors know what came
+    of it, and the instance or one above it may run by now. Then they are asked, and nothing is done here.
+
+    A request that was refused there is decided on again as long as this instance is in a state to be restarted.
+    """
+
+    def decide(request: R, draft: RunDraft, now_ms: int) -> Done:
+        answer = draft.state.answers.get((draft.key, request.request_id))
+        run = draft.state.runs.get((draft.key,))
+        # A child never asks `workflows` itself: what is pending was asked of its parent.
+        if answer is None or not answer.is_pending or run is None or run.parent is None:
+            return carry_out(request, draft, now_ms)
+        is_repeated = isinstance(request, c.RestartBelow) and request.is_repeated
+        if run.status in INSTANCE_TERMINAL and not is_repeated:
+            try:
+                return carry_out(request, draft, now_ms)
+            except Refused:
+                if draft.effects:
+                    raise
+        if isinstance(request, c.RestartRun) and request.from_inline_root and run.parent.kind in INLINE:
+            whole = msgspec.structs.replace(request, step_id=None, from_inline_root=False)
+            draft.send(RUN_INTERNAL, run.parent.home, whole)
+            return LATER
+        nothing = Restart(RestartPolicy.RESTART_FROM_BEGINNING)  # nobody looks at it
+        return _climb(draft, request, run.parent, nothing, is_repeated=True)
+
+    return decide
 
 
 def _queue(flow: Flow, request: Request, restart: Restart, params: str) -> Done:
     """Ask `workflows` for a new run: its run strategy holds for restarts too."""
-    run, text, request_id = flow.run, restart.json(), request.request_id
-    if flow.state.answers.get((flow.key, request_id)) is None:
-        requested = c.RestartRequested(
-            request_id=request_id, author=request.author, run_id=run.run_id + 1, restart=text, at_ms=flow.now_ms
-        )
-        flow.draft.emit(requested)
+    run = flow.run
+    _note(flow, request, restart)
     given = request.run_params if isinstance(request, c.RestartRun) else "{}"
     queued = c.QueueRun(
-        request_id=request_id,
+        request_id=request.request_id,
         author=request.author,
         instance_id=run.instance_id,
-        restart=text,
+        restart=restart.json(),
         params=params,
         run_params=given,
     )
@@ -88,12 +142,15 @@ def _queue(flow: Flow, request: Request, restart: Restart, params: str) -> Done:
 
 
 @on_draft.carries_out(c.RestartBelow)
+@acts_above
 def restart_below(request: c.RestartBelow, draft: RunDraft, now_ms: int) -> Done:
     """Restart a child of a step of this instance, or something further down."""
     run, row = draft.state.runs.get((draft.key,)), draft.state.steps.get((draft.key, request.step_id))
     child = draft.state.children.get((draft.key, request.step_id, request.number))
     if run is None or row is None or child is None:
         raise not_found(f"Expected step {request.step_id!r} of {draft.key} to have child {request.number}: it has not")
+    if request.is_repeated:  # it is not known here: it was refused
+        raise conflict(f"Expected {request.child} to have ended, but it runs")
     _check_child(request, draft, child)
     below = Restart.parse(request.restart)
     restart = msgspec.structs.replace(below, path=(Hop(request.step_id, request.number), *below.path))
