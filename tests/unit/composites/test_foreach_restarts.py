@@ -489,8 +489,19 @@ def test_an_in_place_restart_of_a_loop_that_fails_immediately_is_refused() -> No
 
     restart(child(run, "loop", 1), BEGINNING)
 
-    assert "FAIL_AFTER_RUNNING" in refused(run)
+    assert "any failure mode but FAIL_IMMEDIATELY" in refused(run)
     assert statuses(run, "loop") == [I.SUCCEEDED, I.IN_PROGRESS, I.IN_PROGRESS]
+
+
+def test_an_iteration_of_a_loop_that_ignores_failures_is_restarted_in_its_place() -> None:
+    run = started(loop(3, failure_mode="IGNORE_FAILURE", to=["after"]), noop("after"))
+    ended(run, "x")
+
+    restart(child(run, "loop", 1), INCOMPLETE)
+    ended(run, "...")
+
+    assert run_ids(run, "loop") == [2, 1, 1]
+    assert run.steps == {"loop": S.SUCCEEDED, "after": S.SUCCEEDED}
 
 
 def test_an_iteration_that_runs_cannot_be_restarted() -> None:

@@ -13,11 +13,12 @@ A refusal answers the request wherever it is found.
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from kapelle.processors.decisions import LATER, CarryOut, Done
+from kapelle.processors.definitions import FailureMode
 from kapelle.processors.draft import Draft
 from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.params import ParamError
@@ -41,7 +42,6 @@ from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, Parent,
 
 Request = c.RestartRun | c.ActOnStep | c.RestartBelow
 R = TypeVar("R", c.RestartRun, c.ActOnStep, c.RestartBelow)
-AFTER_RUNNING: Final = "FAIL_AFTER_RUNNING"
 
 
 def restart_ended(flow: Flow, request: Request, restart: Restart, params: str) -> Done:
@@ -200,13 +200,19 @@ def _check_running(flow: Flow, request: c.RestartBelow, row: StepRow) -> None:
     mode = flow.plan.steps[request.step_id].step.failure_mode
     fan = fan_of(flow, request.step_id, row)
     is_in_place = fan is not None and fan.kind is ChildKind.FOREACH and fan.ending is None
-    if not is_in_place and row.status not in RESTARTABLE_IN_RUN:
+    if is_in_place:
+        if mode == FailureMode.FAIL_IMMEDIATELY:
+            raise invalid(f"Expected any failure mode but {mode} of step {request.step_id!r}, but found it")
+        return
+    if row.status not in RESTARTABLE_IN_RUN:
         raise invalid(
             f"Expected step {request.step_id!r} of {flow.key} to be a foreach that runs, or to have failed, "
             f"but it is {row.status}"
         )
-    if mode != AFTER_RUNNING:
-        raise invalid(f"Expected the failure mode {AFTER_RUNNING} of step {request.step_id!r}, but it is {mode}")
+    if mode != FailureMode.FAIL_AFTER_RUNNING:
+        raise invalid(
+            f"Expected the failure mode {FailureMode.FAIL_AFTER_RUNNING} of step {request.step_id!r}, but it is {mode}"
+        )
 
 
 # Down ---------------------------------------------------------------------------------------------------------------
