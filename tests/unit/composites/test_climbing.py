@@ -197,3 +197,25 @@ def test_a_round_before_the_one_that_a_restart_went_on_with_can_be_restarted() -
 
     assert [runs_of(child(run, "loop", number)) for number in (1, 2)] == [2, 2]
     assert not [one for one in run.engine.refusals() if isinstance(one, c.CommandRefused)]
+
+
+# Ancestors that are about to run ------------------------------------------------------------------------------------
+
+
+def test_a_restart_is_refused_while_an_ancestor_waits_in_its_queue_to_be_restarted() -> None:
+    engine = pushed(call("sub", "other"))
+    run = push(engine, "other", foreach("loop", step("in"), i=[1]), strategy="SEQUENTIAL").start("flow")
+    middle = run.child("sub")
+    one = child(middle, "loop")
+    fail(one, "in")
+    busy = engine.start("other")
+    run.restart()
+    assert middle.status is I.CREATED
+
+    restart(one, BEGINNING)
+
+    assert "Expected child 1 of step 'sub' to have ended, but it runs" in refused(run)
+    assert engine.refusals()[-1].refusal is Refusal.CONFLICT
+    succeed(child(busy, "loop"), "in")
+    succeed(one, "in")
+    assert (run.status, runs_of(one)) == (I.SUCCEEDED, 2)

@@ -504,6 +504,32 @@ def test_an_iteration_of_a_loop_that_ignores_failures_is_restarted_in_its_place(
     assert run.steps == {"loop": S.SUCCEEDED, "after": S.SUCCEEDED}
 
 
+def test_in_a_strict_order_an_iteration_that_runs_again_holds_the_window_back() -> None:
+    run = started(loop(7, concurrency=3, strict_ordering=True))
+    ended(run, "..")
+
+    restart(child(run, "loop", 1), BEGINNING)
+    succeed(child(run, "loop", 3), "in")
+    before = fan(run, "loop").oldest, len(children(run, "loop"))
+    succeed(child(run, "loop", 1), "in")
+
+    assert before == (1, 5)
+    assert (fan(run, "loop").oldest, len(children(run, "loop"))) == (4, 6)
+
+
+def test_in_a_strict_order_an_iteration_that_runs_again_does_not_hide_an_older_one() -> None:
+    run = started(loop(5, concurrency=3, strict_ordering=True))
+    succeed(child(run, "loop", 2), "in")
+
+    restart(child(run, "loop", 2), BEGINNING)
+    succeed(child(run, "loop", 2), "in")
+    before = fan(run, "loop").oldest, len(children(run, "loop"))
+    succeed(child(run, "loop", 1), "in")
+
+    assert before == (1, 3)
+    assert (fan(run, "loop").oldest, len(children(run, "loop"))) == (3, 5)
+
+
 def test_an_iteration_that_runs_cannot_be_restarted() -> None:
     run = started(loop())
 

@@ -7,7 +7,7 @@ import pytest
 from kapelle.schemas.contracts import Action
 from kapelle.testing.engine import Refused
 from tests.unit.composites.trees import call, child, foreach, push
-from tests.unit.runs.flows import Json, S, fail, noop, pushed, started, step, succeed, task, value_of
+from tests.unit.runs.flows import Json, S, fail, noop, pushed, reason, started, step, succeed, task, value_of
 
 OUT = {"type": "LONG", "value": 0, "mode": "MUTABLE"}
 
@@ -179,3 +179,25 @@ def test_a_child_that_was_skipped_over_gives_what_it_had() -> None:
     run.act("sub", Action.SKIP)
 
     assert value_of(run, "after", "got") == 42
+
+
+def test_values_that_are_too_large_to_return_are_refused_when_they_are_read() -> None:
+    text = {"type": "STRING", "value": "", "mode": "MUTABLE"}
+    run = started(
+        foreach("loop", step("in", x=text), i=[1, 2], to=["after"]), noop("after", all=gathered("STRING_ARRAY"))
+    )
+    task(child(run, "loop", 1), "in").succeed(x="a" * 100_000)
+
+    task(child(run, "loop", 2), "in").succeed(x="b")
+
+    assert run.steps == {"loop": S.SUCCEEDED, "after": S.INTERNALLY_FAILED}
+    assert "Expected child 1 of 'loop' to return less" in reason(run, "after")
+
+
+def test_values_of_a_child_that_are_just_small_enough_are_returned() -> None:
+    text = {"type": "STRING", "value": "", "mode": "MUTABLE"}
+    run = started(foreach("loop", step("in", x=text), i=[1], to=["after"]), noop("after", all=gathered("STRING_ARRAY")))
+
+    task(child(run, "loop", 1), "in").succeed(x="a" * 99_900)
+
+    assert value_of(run, "after", "all") == ["a" * 99_900]

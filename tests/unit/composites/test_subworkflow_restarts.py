@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kapelle.processors.wiring import RUN_COMMANDS
+from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action
 from kapelle.testing.engine import Engine, RunHandle
@@ -340,3 +340,18 @@ def test_the_answer_of_a_restart_that_comes_twice_is_one_run() -> None:
 
 def send(engine: Engine, one: RunHandle, request_id: str) -> None:
     engine.send(RUN_COMMANDS, one.key, c.RestartRun(request_id, "ann", INCOMPLETE))
+
+
+@pytest.mark.parametrize("is_pushed_again", [False, True])
+def test_a_child_whose_workflow_was_deleted_is_not_restarted_and_the_step_fails(is_pushed_again: bool) -> None:
+    run = called()
+    fail(child(run, "sub"), "a")
+    run.engine.send(WORKFLOW_COMMANDS, "other", c.DeleteWorkflow("delete", "ann"))
+    if is_pushed_again:
+        push(run.engine, "other", step("a"))
+
+    run.restart(INCOMPLETE)
+
+    assert run.steps == {"sub": S.FATALLY_FAILED}
+    missing = "instance 1 of workflow 'other'" if is_pushed_again else "workflow 'other'"
+    assert f"Expected {missing} to exist" in reason(run, "sub")
