@@ -1,11 +1,13 @@
 """A restart that climbs: it must be of a child that its parent has now, and each request acts once."""
 
+from kapelle.processors.wiring import WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Refusal
 from kapelle.testing.engine import RunHandle
 from tests.unit.composites.trees import call, child, foreach, loop_while, push, restart, runs_of, statuses
 from tests.unit.runs.flows import (
     BEGINNING,
+    INCOMPLETE,
     I,
     Json,
     S,
@@ -219,3 +221,21 @@ def test_a_restart_is_refused_while_an_ancestor_waits_in_its_queue_to_be_restart
     succeed(child(busy, "loop"), "in")
     succeed(one, "in")
     assert (run.status, runs_of(one)) == (I.SUCCEEDED, 2)
+
+
+def test_a_refused_start_of_a_later_turn_names_no_child_of_the_turn_before() -> None:
+    at = {"type": "LONG", "expression": "params.getFromStep('step_instance_id')"}
+    engine = pushed(noop("head", "sub"), call("sub", "other", to=["tail"]), noop("tail", {"head": "at < 6"}, at=at))
+    run = push(engine, "other", step("a")).start("flow")
+    first = run.child("sub")
+    engine.send(WORKFLOW_COMMANDS, "other", c.DeactivateWorkflow("off", "ann"))
+    succeed(first, "a")
+    assert run.steps["sub"] is S.FATALLY_FAILED
+
+    run.restart(INCOMPLETE)
+    second = reason(run, "sub")
+    restart(first, BEGINNING)
+
+    assert second.startswith("other FAILED: Expected")
+    assert "Expected other/1 to be the child of step 'sub' of flow/1, but it has none now" in refused(run)
+    assert runs_of(first) == 1
