@@ -4105,7 +4105,9 @@ class QueueDisplaced(Contract, frozen=True, gc=False):
 
 
 class QueueRun(Contract, frozen=True, gc=False):
-    """Queue a new run of an instance that has ended. Sent by `runs`, which has the state of its steps."""
+    """Queue a new run of an instance that has ended. Sent by `runs`, which has the state of its steps. If somebody
+    restarts the child of a subworkflow step, its parent is asked first.
+    """
 
     FULL_NAME: ClassVar[str] = "kapelle.QueueRun"
     SCHEMA: ClassVar[str] = (
@@ -4143,7 +4145,8 @@ class QueueRun(Contract, frozen=True, gc=False):
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
         r' while step hands to the next."}],"doc":"The step that an instance is a child of. Only the engine writes it."'
         r'}],"default":null,"doc":"The step that this instance is a child of."}],"doc":"Queue a new run of an instance '
-        r'that has ended. Sent by `runs`, which has the state of its steps."}'
+        r"that has ended. Sent by `runs`, which has the state of its steps. If somebody restarts the child of a subwork"
+        r'flow step, its parent is asked first."}'
     )
     FINGERPRINT: ClassVar[int] = 0xA8AFF1968DEB08CB
 
@@ -4734,8 +4737,8 @@ class ReportTask(Contract, frozen=True, gc=False):
 
 
 class RestartBelow(Contract, frozen=True, gc=False):
-    """Restart a child of one of the steps of an instance. Sent by the child, which has ended or has sent the same
-    request before.
+    """Restart a child of one of the steps of an instance. Sent by an iteration or a round, or by the workflow of a
+    subworkflow. The child has ended, or has sent the same request before.
     """
 
     FULL_NAME: ClassVar[str] = "kapelle.RestartBelow"
@@ -4751,7 +4754,8 @@ class RestartBelow(Contract, frozen=True, gc=False):
         r'"},'
         r'{"name":"is_repeated","type":"boolean","default":false,"doc":"The child has passed this request on before, an'
         r'd runs now. Nothing is restarted, only the outcome is told."}],"doc":"Restart a child of one of the steps of '
-        r'an instance. Sent by the child, which has ended or has sent the same request before."}'
+        r"an instance. Sent by an iteration or a round, or by the workflow of a subworkflow. The child has ended, or ha"
+        r's sent the same request before."}'
     )
     FINGERPRINT: ClassVar[int] = 0x02F1F14C869B9DBE
 

@@ -216,7 +216,7 @@ def test_a_restart_is_refused_while_an_ancestor_waits_in_its_queue_to_be_restart
 
     restart(one, BEGINNING)
 
-    assert "Expected child 1 of step 'sub' to have ended, but it runs" in refused(run)
+    assert "Expected run 2 of instance other/1 to have ended, but it is CREATED" in refused(run)
     assert engine.refusals()[-1].refusal is Refusal.CONFLICT
     succeed(child(busy, "loop"), "in")
     succeed(one, "in")

@@ -6,11 +6,11 @@ import pytest
 
 from kapelle.processors.params.names import RUN_PARAMS_MAX
 from kapelle.processors.params.stored import typed
-from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_COMMANDS
+from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_COMMANDS, WORKFLOW_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, RestartPolicy
 from kapelle.testing.engine import Engine, RunHandle
-from tests.unit.composites.trees import call, child, foreach, push, restart, runs_of, statuses
+from tests.unit.composites.trees import call, child, foreach, push, restart, runs_of, slow, statuses
 from tests.unit.runs.flows import (
     BEGINNING,
     INCOMPLETE,
@@ -390,3 +390,17 @@ def test_a_parent_may_give_more_parameters_to_a_restarted_child_than_a_person(ha
     run.restart(INCOMPLETE)
 
     assert run.steps == {"sub": S.RUNNING}, reason(run, "sub")
+
+
+def test_a_restart_of_a_child_takes_the_way_of_its_end_and_cannot_overtake_it() -> None:
+    engine = push(slow(), "other", step("a"))
+    run = push(engine, "flow", call("sub", "other"), step("side")).start("flow")
+    one = run.child("sub")
+    fail(one, "a")
+
+    send(engine, one, "again")
+
+    sent = [command for _, command in engine.history(WORKFLOW_INTERNAL, 0)]
+    ways = [type(one).__name__ for one in sent if isinstance(one, c.RecordRunEnd | c.QueueRun)]
+    assert ways == ["RecordRunEnd", "QueueRun", "QueueRun"]  # of the child: its end, the request, its new run
+    assert runs_of(one) == 2

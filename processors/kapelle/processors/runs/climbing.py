@@ -52,7 +52,11 @@ def restart_ended(flow: Flow, request: Request, restart: Restart, params: str) -
     changed = params if params != flow.run.params else restart.params
     up = msgspec.structs.replace(restart, params=restart.params if restart.path else changed)
     _note(flow, request, up)
-    return _climb(flow.draft, request, parent, up)
+    if parent.kind in INLINE:
+        return _climb(flow.draft, request, parent, up)
+    # By way of `workflows`, like the end of the child: the parent must hear of the end first.
+    _send_to_workflows(flow, request, up)
+    return LATER
 
 
 def _note(flow: Flow, request: Request, restart: Restart) -> None:
@@ -123,19 +127,25 @@ def acts_above(carry_out: CarryOut[R, RunDraft]) -> CarryOut[R, RunDraft]:
 
 def _queue(flow: Flow, request: Request, restart: Restart, params: str) -> Done:
     """Ask `workflows` for a new run: its run strategy holds for restarts too."""
-    run = flow.run
     _note(flow, request, restart)
     given = request.run_params if isinstance(request, c.RestartRun) else "{}"
+    _send_to_workflows(flow, request, restart, params=params, run_params=given)
+    return LATER
+
+
+def _send_to_workflows(
+    flow: Flow, request: Request, restart: Restart, *, params: str | None = None, run_params: str = "{}"
+) -> None:
+    run = flow.run
     queued = c.QueueRun(
         request_id=request.request_id,
         author=request.author,
         instance_id=run.instance_id,
         restart=restart.json(),
         params=params,
-        run_params=given,
+        run_params=run_params,
     )
     flow.draft.send(WORKFLOW_INTERNAL, run.workflow_id, queued)
-    return LATER
 
 
 # Up -----------------------------------------------------------------------------------------------------------------

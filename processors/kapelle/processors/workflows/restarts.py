@@ -65,8 +65,9 @@ def queue_run(command: c.QueueRun, draft: WorkflowDraft, now_ms: int) -> None:
 
 
 def _climb(command: c.QueueRun, parent: Parent, draft: WorkflowDraft, params: str | None) -> None:
-    """Somebody restarts a child that ended before it ran: its parent is asked, as `runs` does for those that ran."""
-    restart = replace(Restart.parse(command.restart), params=params)
+    """Somebody restarts a child: its parent is asked. For one that ran, `runs` has evaluated the parameters."""
+    restart = Restart.parse(command.restart)
+    restart = restart if params is None else replace(restart, params=params)
     draft.send(
         RUN_INTERNAL,
         parent.key,
