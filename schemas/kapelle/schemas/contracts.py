@@ -4120,7 +4120,9 @@ class QueueDisplaced(Contract, frozen=True, gc=False):
 
 
 class QueueRun(Contract, frozen=True, gc=False):
-    """Queue a new run of an instance that has ended. Sent by `runs`, which has the state of its steps."""
+    """Queue a new run of an instance that has ended. Sent by `runs`, which has the state of its steps. If somebody
+    restarts the child of a subworkflow step, its parent is asked first.
+    """
 
     FULL_NAME: ClassVar[str] = "kapelle.QueueRun"
     SCHEMA: ClassVar[str] = (
@@ -4160,7 +4162,8 @@ class QueueRun(Contract, frozen=True, gc=False):
         r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
         r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
         r' the engine writes it."}],"default":null,"doc":"The step that this instance is a child of."}],"doc":"Queue a '
-        r'new run of an instance that has ended. Sent by `runs`, which has the state of its steps."}'
+        r"new run of an instance that has ended. Sent by `runs`, which has the state of its steps. If somebody restarts"
+        r' the child of a subworkflow step, its parent is asked first."}'
     )
     FINGERPRINT: ClassVar[int] = 0xCA47809CF55954B3
 
@@ -4753,7 +4756,9 @@ class ReportTask(Contract, frozen=True, gc=False):
 
 
 class RestartBelow(Contract, frozen=True, gc=False):
-    """Restart a child of one of the steps of an instance. Sent by the child, which has ended."""
+    """Restart a child of one of the steps of an instance. Sent by an iteration or a round, or by the workflow of a
+    subworkflow. The child has ended, or has sent the same request before.
+    """
 
     FULL_NAME: ClassVar[str] = "kapelle.RestartBelow"
     SCHEMA: ClassVar[str] = (
@@ -4762,10 +4767,16 @@ class RestartBelow(Contract, frozen=True, gc=False):
         r'{"name":"author","type":"string","doc":"The caller."},'
         r'{"name":"step_id","type":"string","doc":"The composite step of this instance."},'
         r'{"name":"number","type":"long","doc":"The number of the child among the children of the step."},'
+        r'{"name":"child","type":"string","doc":"The key of the child. The step may have another child of this number b'
+        r'y now."},'
         r'{"name":"restart","type":"string","doc":"How the child is restarted, as JSON: policy, step, path, parameters.'
-        r'"}],"doc":"Restart a child of one of the steps of an instance. Sent by the child, which has ended."}'
+        r'"},'
+        r'{"name":"is_repeated","type":"boolean","default":false,"doc":"The child has passed this request on before, an'
+        r'd runs now. Nothing is restarted, only the outcome is told."}],"doc":"Restart a child of one of the steps of '
+        r"an instance. Sent by an iteration or a round, or by the workflow of a subworkflow. The child has ended, or ha"
+        r's sent the same request before."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x6EF2147CA0760A8D
+    FINGERPRINT: ClassVar[int] = 0x02F1F14C869B9DBE
 
     # Made by the caller. The same id twice is the same request.
     request_id: str
@@ -4775,13 +4786,18 @@ class RestartBelow(Contract, frozen=True, gc=False):
     step_id: str
     # The number of the child among the children of the step.
     number: int
+    # The key of the child. The step may have another child of this number by now.
+    child: str
     # How the child is restarted, as JSON: policy, step, path, parameters.
     restart: str
+    # The child has passed this request on before, and runs now. Nothing is restarted, only the outcome is told.
+    is_repeated: bool = False
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
         author_ = self.author.encode()
         step_id_ = self.step_id.encode()
+        child_ = self.child.encode()
         restart_ = self.restart.encode()
         return b"".join(
             (
@@ -4793,8 +4809,11 @@ class RestartBelow(Contract, frozen=True, gc=False):
                 wire.SIZES[len(step_id_)],
                 step_id_,
                 wire.long(self.number),
+                wire.SIZES[len(child_)],
+                child_,
                 wire.SIZES[len(restart_)],
                 restart_,
+                wire.boolean(self.is_repeated),
             )
         )
 
@@ -4817,10 +4836,15 @@ class RestartBelow(Contract, frozen=True, gc=False):
         else:
             number_, at = n >> 1, at + 1
         if (n := data[at]) & 129:
+            child_, at = wire.string_at(data, at)
+        else:
+            child_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
             restart_, at = wire.string_at(data, at)
         else:
             restart_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        value = cls(request_id_, author_, step_id_, number_, restart_)
+        is_repeated_, at = wire.boolean_at(data, at)
+        value = cls(request_id_, author_, step_id_, number_, child_, restart_, is_repeated_)
         return value, at
 
 
@@ -4931,7 +4955,7 @@ _RESTART_POLICY: Final = wire.Symbols(RestartPolicy)
 
 
 class RestartRequested(Contract, frozen=True, gc=False):
-    """A new run of the instance was requested."""
+    """A new run of the instance was requested: of `workflows`, or of the parent if the instance is a child."""
 
     FULL_NAME: ClassVar[str] = "kapelle.RestartRequested"
     SCHEMA: ClassVar[str] = (
@@ -4939,10 +4963,10 @@ class RestartRequested(Contract, frozen=True, gc=False):
         r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
         r'me id are executed once."},'
         r'{"name":"author","type":"string","doc":"The user who made the request."},'
-        r'{"name":"run_id","type":"long","doc":"The number of the new run."},'
+        r'{"name":"run_id","type":"long","doc":"The number of the new run. A child may skip numbers."},'
         r'{"name":"restart","type":"string","doc":"The details of the restart, as JSON."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A new run of the instance wa'
-        r's requested."}'
+        r's requested: of `workflows`, or of the parent if the instance is a child."}'
     )
     FINGERPRINT: ClassVar[int] = 0x44373F25E676C04E
 
@@ -4950,7 +4974,7 @@ class RestartRequested(Contract, frozen=True, gc=False):
     request_id: str
     # The user who made the request.
     author: str
-    # The number of the new run.
+    # The number of the new run. A child may skip numbers.
     run_id: int
     # The details of the restart, as JSON.
     restart: str

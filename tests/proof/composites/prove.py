@@ -194,7 +194,7 @@ NAMES: Final[dict[type, str]] = {
     c.ChildrenLaunched: "launches of children",
     c.ChildEnded: "ends of children",
     c.StepEnding: "steps that waited for their children to stop",
-    c.RestartRequested: "trees restarted",
+    c.RestartRequested: "restarts of ended instances",
     c.ActionTaken: "actions taken",
     c.CommandRefused: "requests refused",
 }

@@ -20,7 +20,7 @@ def reads(patch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """The keys of children that decisions look up."""
     found, get = [], DraftTable.get
 
-    def noted(table: DraftTable, key: Any, /) -> Any:
+    def noted(table: DraftTable[Any, Any], key: Any, /) -> Any:
         if len(key) == 3:
             found.append(key)
         return get(table, key)

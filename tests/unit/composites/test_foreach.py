@@ -261,6 +261,18 @@ def test_fail_immediately_stops_the_iterations_that_run_and_then_all_other_steps
     assert run.status is I.FAILED
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_fail_immediately_ends_a_loop_whose_only_running_iteration_fails(count: int) -> None:
+    loop = foreach("loop", step("in"), i=list(range(count)), concurrency=1, failure_mode="FAIL_IMMEDIATELY")
+    run = started(loop, step("b"))
+
+    fail(child(run, "loop", 1), "in")
+
+    assert statuses(run, "loop") == [I.FAILED]
+    assert run.steps == {"loop": S.FATALLY_FAILED, "b": S.STOPPED}
+    assert run.status is I.FAILED
+
+
 @pytest.mark.parametrize("mode", ["FAIL_AFTER_RUNNING", "IGNORE_FAILURE", "FAIL_IMMEDIATELY"])
 @pytest.mark.parametrize("how", ["STOPPED", "TIMED_OUT"])
 def test_after_a_stopped_or_timed_out_iteration_the_loop_goes_on_whatever_the_failure_mode(mode: str, how: str) -> None:

@@ -507,8 +507,32 @@ def test_an_in_place_restart_of_a_loop_that_fails_immediately_is_refused() -> No
 
     restart(child(run, "loop", 1), BEGINNING)
 
-    assert "FAIL_AFTER_RUNNING" in refused(run)
+    assert "any failure mode but FAIL_IMMEDIATELY" in refused(run)
     assert statuses(run, "loop") == [I.SUCCEEDED, I.IN_PROGRESS, I.IN_PROGRESS]
+
+
+def test_an_iteration_of_a_loop_that_ignores_failures_is_restarted_in_its_place() -> None:
+    run = started(loop(3, failure_mode="IGNORE_FAILURE", to=["after"]), noop("after"))
+    ended(run, "x")
+
+    restart(child(run, "loop", 1), INCOMPLETE)
+    ended(run, "...")
+
+    assert run_ids(run, "loop") == [2, 1, 1]
+    assert run.steps == {"loop": S.SUCCEEDED, "after": S.SUCCEEDED}
+
+
+def test_in_a_strict_order_an_iteration_that_runs_again_does_not_hide_an_older_one() -> None:
+    run = started(loop(5, concurrency=3, strict_ordering=True))
+    succeed(child(run, "loop", 2), "in")
+
+    restart(child(run, "loop", 2), BEGINNING)
+    succeed(child(run, "loop", 2), "in")
+    before = fan(run, "loop").oldest, len(children(run, "loop"))
+    succeed(child(run, "loop", 1), "in")
+
+    assert before == (1, 3)
+    assert (fan(run, "loop").oldest, len(children(run, "loop"))) == (3, 5)
 
 
 def test_an_iteration_that_runs_cannot_be_restarted() -> None:
@@ -577,24 +601,33 @@ def test_an_iteration_that_has_not_run_since_a_restart_from_the_beginning_runs_a
     assert child(run, "loop", 3).steps == {"in": S.STARTING, "also": S.STARTING}
 
 
+def resumed() -> RunHandle:
+    """A run that goes on with what was stopped, and has come to the first of three iterations."""
+    run = started(loop(concurrency=1))
+    for number in (1, 2, 3):
+        child(run, "loop", number).stop()
+    run.restart(INCOMPLETE)
+    assert statuses(run, "loop") == [I.IN_PROGRESS, I.STOPPED, I.STOPPED]
+    return run
+
+
 def test_an_iteration_that_is_restarted_ahead_of_the_others_runs_once_in_the_loop() -> None:
-    run = interrupted()
+    run = resumed()
     restart(child(run, "loop", 3), BEGINNING)
     child(run, "loop", 3).stop()
-    for number in (1, 2):
-        succeed(child(run, "loop", number), "in", "also")
+    ended(run, "..")
 
     assert statuses(run, "loop") == [I.SUCCEEDED, I.SUCCEEDED, I.STOPPED]
     assert run.steps == {"loop": S.STOPPED}
 
 
 def test_an_iteration_that_is_restarted_ahead_of_the_others_is_stopped_with_them() -> None:
-    run = interrupted()
+    run = resumed()
     restart(child(run, "loop", 3), BEGINNING)
 
     run.stop()
 
-    assert child(run, "loop", 3).status is I.STOPPED
+    assert (child(run, "loop", 3).status, runs_of(child(run, "loop", 3))) == (I.STOPPED, 2)
     assert run.status is I.STOPPED
 
 

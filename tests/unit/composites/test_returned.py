@@ -1,13 +1,14 @@
 """What expressions read of children: getFromForeach and getFromSubworkflow."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from kapelle.schemas.contracts import Action
-from kapelle.testing.engine import Refused
+from kapelle.testing.engine import Refused, RunHandle
 from tests.unit.composites.trees import call, child, foreach, push
-from tests.unit.runs.flows import Json, S, fail, noop, pushed, started, step, succeed, task, value_of
+from tests.unit.runs.flows import BEGINNING, Json, S, fail, noop, pushed, reason, started, step, succeed, task, value_of
 
 OUT = {"type": "LONG", "value": 0, "mode": "MUTABLE"}
 
@@ -72,6 +73,37 @@ def test_the_array_is_as_long_as_the_loop_was_planned() -> None:
 
     assert run.steps["loop"] is S.COMPLETED_WITH_ERROR
     assert value_of(run, "after", "all") == [1, 2, 0, 0]
+
+
+def stopping_early(*more: Json, to: Sequence[str]) -> RunHandle:
+    """A run of a loop of three iterations, one at a time, that all return a value."""
+    loop = foreach("loop", step("in", x="=i"), i=[1, 2, 3], concurrency=1, failure_mode="IGNORE_FAILURE", to=to)
+    run = started(*more, loop, noop("after", all=gathered()))
+    for number in (1, 2, 3):
+        succeed(child(run, "loop", number), "in")
+    return run
+
+
+def test_an_iteration_that_a_restart_from_the_beginning_did_not_launch_has_an_empty_value() -> None:
+    run = stopping_early(to=["after"])
+    assert value_of(run, "after", "all") == [1, 2, 3]
+
+    run.restart(BEGINNING)
+    fail(child(run, "loop", 1), "in")
+
+    assert run.steps["loop"] is S.COMPLETED_WITH_ERROR
+    assert value_of(run, "after", "all") == [1, 0, 0]
+
+
+def test_an_iteration_that_a_later_turn_of_a_cycle_did_not_launch_has_an_empty_value() -> None:
+    at = {"type": "LONG", "expression": "params.getFromStep('step_instance_id')"}
+    tail = noop("tail", {"head": "at < 6"}, "after", at=at)
+    run = stopping_early(noop("head", "loop"), tail, to=["tail"])
+
+    fail(child(run, "loop", 1), "in")
+
+    assert run.step_rows()["loop"].iteration == 2
+    assert value_of(run, "after", "all") == [1, 0, 0]
 
 
 def test_an_empty_loop_gives_an_empty_array() -> None:
@@ -179,3 +211,25 @@ def test_a_child_that_was_skipped_over_gives_what_it_had() -> None:
     run.act("sub", Action.SKIP)
 
     assert value_of(run, "after", "got") == 42
+
+
+def test_values_that_are_too_large_to_return_are_refused_when_they_are_read() -> None:
+    text = {"type": "STRING", "value": "", "mode": "MUTABLE"}
+    run = started(
+        foreach("loop", step("in", x=text), i=[1, 2], to=["after"]), noop("after", all=gathered("STRING_ARRAY"))
+    )
+    task(child(run, "loop", 1), "in").succeed(x="a" * 100_000)
+
+    task(child(run, "loop", 2), "in").succeed(x="b")
+
+    assert run.steps == {"loop": S.SUCCEEDED, "after": S.INTERNALLY_FAILED}
+    assert "Expected child 1 of 'loop' to return less" in reason(run, "after")
+
+
+def test_values_of_a_child_that_are_just_small_enough_are_returned() -> None:
+    text = {"type": "STRING", "value": "", "mode": "MUTABLE"}
+    run = started(foreach("loop", step("in", x=text), i=[1], to=["after"]), noop("after", all=gathered("STRING_ARRAY")))
+
+    task(child(run, "loop", 1), "in").succeed(x="a" * 99_900)
+
+    assert value_of(run, "after", "all") == ["a" * 99_900]

@@ -431,3 +431,24 @@ def test_the_counts_of_a_step_are_those_of_its_one_child() -> None:
     found = fan(run, "sub")
 
     assert (found.total, found.running, found.next) == (1, 1, 2)
+
+
+def test_a_child_that_is_killed_in_its_queue_fails_the_step() -> None:
+    engine = push(pushed(call("sub", "other")), "other", step("c"), strategy="SEQUENTIAL")
+    busy = engine.start("other")
+    run = engine.start("flow")
+
+    run.child("sub").stop(Action.KILL)
+
+    assert run.steps == {"sub": S.FATALLY_FAILED}
+    assert (run.status, busy.status) == (I.FAILED, I.IN_PROGRESS)
+
+
+def test_a_workflow_that_calls_itself_and_runs_its_last_instance_only_stops_itself() -> None:
+    engine = push(Engine(), "flow", call("sub", "flow"), strategy="LAST_ONLY")
+
+    run = engine.start("flow")
+
+    assert [one.status for one in engine.runs("flow")] == [I.STOPPED, I.STOPPED]
+    assert run.steps == {"sub": S.STOPPED}
+    assert engine.start("flow").status is I.STOPPED

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
-from kapelle.processors.wiring import RUN_COMMANDS
+from kapelle.processors.params.names import RUN_PARAMS_MAX
+from kapelle.processors.params.stored import typed
+from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_COMMANDS, WORKFLOW_INTERNAL
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action
+from kapelle.schemas.contracts import Action, RestartPolicy
 from kapelle.testing.engine import Engine, RunHandle
-from tests.unit.composites.trees import call, child, foreach, push, restart, runs_of, statuses
+from tests.unit.composites.trees import call, child, foreach, push, restart, runs_of, slow, statuses
 from tests.unit.runs.flows import (
     BEGINNING,
     INCOMPLETE,
@@ -340,3 +342,65 @@ def test_the_answer_of_a_restart_that_comes_twice_is_one_run() -> None:
 
 def send(engine: Engine, one: RunHandle, request_id: str) -> None:
     engine.send(RUN_COMMANDS, one.key, c.RestartRun(request_id, "ann", INCOMPLETE))
+
+
+@pytest.mark.parametrize("is_pushed_again", [False, True])
+def test_a_child_whose_workflow_was_deleted_is_not_restarted_and_the_step_fails(is_pushed_again: bool) -> None:
+    run = called()
+    fail(child(run, "sub"), "a")
+    run.engine.send(WORKFLOW_COMMANDS, "other", c.DeleteWorkflow("delete", "ann"))
+    if is_pushed_again:
+        push(run.engine, "other", step("a"))
+
+    run.restart(INCOMPLETE)
+
+    assert run.steps == {"sub": S.FATALLY_FAILED}
+    missing = "instance 1 of workflow 'other'" if is_pushed_again else "workflow 'other'"
+    assert f"Expected {missing} to exist" in reason(run, "sub")
+
+
+@pytest.mark.parametrize("policy", [BEGINNING, INCOMPLETE])
+def test_a_string_map_of_the_parent_is_one_in_a_child_that_never_ran(policy: RestartPolicy) -> None:
+    labels = {"type": "STRING_MAP", "value": {"k": "$$v"}}
+    engine = pushed(call("sub", "other"), params={"labels": labels})
+    known = {"labels": {"type": "STRING_MAP", "value": {}}}
+    push(engine, "other", step("a", all="=1"), strategy="SEQUENTIAL", params=known)
+    busy = engine.start("other")
+    run = engine.start("flow")
+    run.stop()
+    succeed(busy, "a")
+    assert runs_of(child(run, "sub")) == 0
+
+    run.restart(policy)
+
+    assert run.steps == {"sub": S.RUNNING}, reason(run, "sub")
+    assert typed(child(run, "sub").params()["labels"]) == {"k": "$v"}
+
+
+@pytest.mark.parametrize("has_run", [True, False])
+def test_a_parent_may_give_more_parameters_to_a_restarted_child_than_a_person(has_run: bool) -> None:
+    engine = pushed(call("sub", "other"), params={f"p{number}": number for number in range(RUN_PARAMS_MAX + 1)})
+    push(engine, "other", step("a"), strategy="SEQUENTIAL")
+    busy = None if has_run else engine.start("other")
+    run = engine.start("flow")
+    run.stop()
+    if busy is not None:
+        succeed(busy, "a")
+
+    run.restart(INCOMPLETE)
+
+    assert run.steps == {"sub": S.RUNNING}, reason(run, "sub")
+
+
+def test_a_restart_of_a_child_takes_the_way_of_its_end_and_cannot_overtake_it() -> None:
+    engine = push(slow(), "other", step("a"))
+    run = push(engine, "flow", call("sub", "other"), step("side")).start("flow")
+    one = run.child("sub")
+    fail(one, "a")
+
+    send(engine, one, "again")
+
+    sent = [command for _, command in engine.history(WORKFLOW_INTERNAL, 0)]
+    ways = [type(one).__name__ for one in sent if isinstance(one, c.RecordRunEnd | c.QueueRun)]
+    assert ways == ["RecordRunEnd", "QueueRun", "QueueRun"]  # of the child: its end, the request, its new run
+    assert runs_of(one) == 2

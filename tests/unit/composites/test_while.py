@@ -243,3 +243,13 @@ def test_a_round_may_call_a_workflow() -> None:
 
     assert run.status is I.SUCCEEDED
     assert [one.status for one in engine.runs("other")] == [I.SUCCEEDED, I.SUCCEEDED]
+
+
+def test_values_of_a_round_that_are_too_large_for_the_next_one_fail_the_step() -> None:
+    text = {"type": "STRING", "value": "", "mode": "MUTABLE"}
+    run = started(loop_while("loop", "text != 'end'", step("in", text=text), first={"text": ""}))
+
+    task(child(run, "loop"), "in").succeed(text="a" * 100_000)
+
+    assert run.steps == {"loop": S.FATALLY_FAILED}
+    assert "Expected the values of the next round to fit into a record" in reason(run, "loop")

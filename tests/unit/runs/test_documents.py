@@ -27,8 +27,8 @@ NOWHERE = replace(PARENT, key="nowhere")
 RESTART = '{"policy":"RESTART_FROM_BEGINNING"}'
 END = c.RecordChildEnd(run_id=1, step_id="loop", attempt=1, iteration=1, number=1, status=InstanceStatus.SUCCEEDED)
 TO_RUNS: dict[str, Any] = {
-    "a restart that is no JSON": c.RestartBelow("q", "ann", "loop", 1, "x"),
-    "a restart with wrong parameters": c.RestartBelow("q", "ann", "loop", 1, RESTART[:-1] + ',"params":"[]"}'),
+    "a restart that is no JSON": c.RestartBelow("q", "ann", "loop", 1, "x/1", "x"),
+    "a restart with wrong parameters": c.RestartBelow("q", "ann", "loop", 1, "x/1", RESTART[:-1] + ',"params":"[]"}'),
     "a restart of a child without a parent": c.RestartChild("q", "ann", NOWHERE, RESTART, "{}"),
     "parameters that are no definitions": c.RestartChild("q", "ann", PARENT, RESTART, '{"x":1}'),
     "an end that is none": replace(END, status=InstanceStatus.IN_PROGRESS),

@@ -29,7 +29,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     cycle_ms_max: int = 200  # after this, a cycle begins no more records
     cascade_ms_max: int = 500  # after this, messages take their topics instead of direct delivery
     background_ms_max: int = 25  # after this, background timers continue in the next cycle
-    alone_ms_max: int = 100  # the same, if nobody else has needed the member for a quarter of a second
+    alone_ms_max: int = 100  # the same, if no other work has needed the member for a quarter of a second
     decision_ms_max: int = 2_000  # CPU time; a decision that takes longer is given up. 0: no limit
     overlay_bytes_max: int = 32 * 1024 * 1024
     record_bytes_max: int = 1_000_000

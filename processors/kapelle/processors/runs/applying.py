@@ -45,6 +45,8 @@ def run_started(message: Message[c.RunStarted], state: Runs) -> None:
         _forget(state, key, step_id)
         state.inputs.delete((key, step_id))
         state.outputs.delete((key, step_id))
+    if event.steps:
+        composites.discard(state, key, frozenset(event.steps).difference(event.resumes))
     for step_id, arrived in event.arrived.items():
         state.joins.put((key, step_id), JoinRow(arrived, event.satisfied[step_id]))
     for header, iteration in event.iterations.items():
@@ -223,6 +225,7 @@ def loop_entered(message: Message[c.LoopEntered], state: Runs) -> None:
         _forget(state, key, step_id)
         for at, _ in list(state.waits.prefix((key, step_id))):
             state.waits.delete(at)
+    composites.discard(state, key, event.steps, is_turn=True)
     if join is not None:  # what leads into the loop has arrived, and now what leads back has too
         state.joins.put((key, event.header), JoinRow(join.arrived, satisfied=True))
     for header, iteration in event.iterations.items():

@@ -13,32 +13,35 @@ A refusal answers the request wherever it is found.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TypeVar
 
 import msgspec
 
-from kapelle.processors.decisions import LATER, Done
+from kapelle.processors.decisions import LATER, CarryOut, Done
+from kapelle.processors.definitions import FailureMode
+from kapelle.processors.draft import Draft
 from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.params import ParamError
 from kapelle.processors.parents import child_end
 from kapelle.processors.refusals import Refused, conflict, invalid, not_found
 from kapelle.processors.runs.attempts import attempt_of
 from kapelle.processors.runs.behaviours import BEHAVIOURS
-from kapelle.processors.runs.composites import foreach
+from kapelle.processors.runs.composites import counting, foreach
 from kapelle.processors.runs.composites.ending import fan_of, is_ending
+from kapelle.processors.runs.composites.identity import INLINE
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.params import parsed_object
 from kapelle.processors.runs.processor import RunDraft, on_draft
 from kapelle.processors.runs.restarted import By, restarted_params
 from kapelle.processors.runs.restarts import Hop, Restart
 from kapelle.processors.runs.states import RESTARTABLE_IN_RUN
-from kapelle.processors.runs.tables import RunRow, StepRow
+from kapelle.processors.runs.tables import ChildRow, RunRow, Runs, StepRow
 from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL, ids_of
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, RestartPolicy
+from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, Parent, RestartPolicy
 
 Request = c.RestartRun | c.ActOnStep | c.RestartBelow
-AFTER_RUNNING: Final = "FAIL_AFTER_RUNNING"
+R = TypeVar("R", c.RestartRun, c.ActOnStep, c.RestartBelow)
 
 
 def restart_ended(flow: Flow, request: Request, restart: Restart, params: str) -> Done:
@@ -49,51 +52,117 @@ def restart_ended(flow: Flow, request: Request, restart: Restart, params: str) -
     # Parameters go up only if the request changes them. Otherwise the parent gives its present ones on the way down.
     changed = params if params != flow.run.params else restart.params
     up = msgspec.structs.replace(restart, params=restart.params if restart.path else changed)
-    flow.draft.send(
-        RUN_INTERNAL,
-        parent.key,
-        c.RestartBelow(
+    _note(flow, request, up)
+    if parent.kind in INLINE:
+        return _climb(flow.draft, request, parent, up)
+    # By way of `workflows`, like the end of the child: the parent must hear of the end first.
+    _send_to_workflows(flow, request, up)
+    return LATER
+
+
+def _note(flow: Flow, request: Request, restart: Restart) -> None:
+    """The request is passed on: if it comes again, it is known."""
+    if flow.state.answers.get((flow.key, request.request_id)) is None:
+        requested = c.RestartRequested(
             request_id=request.request_id,
             author=request.author,
-            step_id=parent.step_id,
-            number=parent.number,
-            restart=up.json(),
-        ),
+            run_id=flow.run.run_id + 1,
+            restart=restart.json(),
+            at_ms=flow.now_ms,
+        )
+        flow.draft.emit(requested)
+
+
+def _climb(
+    draft: Draft[Runs], request: Request, parent: Parent, restart: Restart, *, is_repeated: bool = False
+) -> Done:
+    below = c.RestartBelow(
+        request_id=request.request_id,
+        author=request.author,
+        step_id=parent.step_id,
+        number=parent.number,
+        child=draft.key,
+        restart=restart.json(),
+        is_repeated=is_repeated,
     )
+    draft.send(RUN_INTERNAL, parent.key, below)
     return LATER
+
+
+def climb_to_home(flow: Flow, request: c.RestartRun, home: str) -> Done:
+    """The nearest ancestor that was pushed is asked."""
+    _note(flow, request, Restart(request.policy))
+    flow.draft.send(RUN_INTERNAL, home, request)
+    return LATER
+
+
+def acts_above(carry_out: CarryOut[R, RunDraft]) -> CarryOut[R, RunDraft]:
+    """Decides on requests that may climb. If this instance has passed a request on, only its ancestors know what came
+    of it, and the instance or one above it may run by now. Then they are asked, and nothing is done here.
+
+    A request that was refused there is decided on again as long as this instance is in a state to be restarted.
+    """
+
+    def decide(request: R, draft: RunDraft, now_ms: int) -> Done:
+        answer = draft.state.answers.get((draft.key, request.request_id))
+        run = draft.state.runs.get((draft.key,))
+        # A child never asks `workflows` itself: what is pending was asked of its parent.
+        if answer is None or not answer.is_pending or run is None or run.parent is None:
+            return carry_out(request, draft, now_ms)
+        is_repeated = isinstance(request, c.RestartBelow) and request.is_repeated
+        if run.status in INSTANCE_TERMINAL and not is_repeated:
+            try:
+                return carry_out(request, draft, now_ms)
+            except Refused:
+                if draft.effects:
+                    raise
+        if isinstance(request, c.RestartRun) and request.from_inline_root and run.parent.kind in INLINE:
+            whole = msgspec.structs.replace(request, step_id=None, from_inline_root=False)
+            draft.send(RUN_INTERNAL, run.parent.home, whole)
+            return LATER
+        nothing = Restart(RestartPolicy.RESTART_FROM_BEGINNING)  # nobody looks at it
+        return _climb(draft, request, run.parent, nothing, is_repeated=True)
+
+    return decide
 
 
 def _queue(flow: Flow, request: Request, restart: Restart, params: str) -> Done:
     """Ask `workflows` for a new run: its run strategy holds for restarts too."""
-    run, text, request_id = flow.run, restart.json(), request.request_id
-    if flow.state.answers.get((flow.key, request_id)) is None:
-        requested = c.RestartRequested(
-            request_id=request_id, author=request.author, run_id=run.run_id + 1, restart=text, at_ms=flow.now_ms
-        )
-        flow.draft.emit(requested)
+    _note(flow, request, restart)
     given = request.run_params if isinstance(request, c.RestartRun) else "{}"
+    _send_to_workflows(flow, request, restart, params=params, run_params=given)
+    return LATER
+
+
+def _send_to_workflows(
+    flow: Flow, request: Request, restart: Restart, *, params: str | None = None, run_params: str = "{}"
+) -> None:
+    run = flow.run
     queued = c.QueueRun(
-        request_id=request_id,
+        request_id=request.request_id,
         author=request.author,
         instance_id=run.instance_id,
-        restart=text,
+        restart=restart.json(),
         params=params,
-        run_params=given,
+        run_params=run_params,
     )
     flow.draft.send(WORKFLOW_INTERNAL, run.workflow_id, queued)
-    return LATER
 
 
 # Up -----------------------------------------------------------------------------------------------------------------
 
 
 @on_draft.carries_out(c.RestartBelow)
+@acts_above
 def restart_below(request: c.RestartBelow, draft: RunDraft, now_ms: int) -> Done:
     """Restart a child of a step of this instance, or something further down."""
     run, row = draft.state.runs.get((draft.key,)), draft.state.steps.get((draft.key, request.step_id))
     child = draft.state.children.get((draft.key, request.step_id, request.number))
     if run is None or row is None or child is None:
         raise not_found(f"Step {request.step_id!r} of {draft.key} has no child {request.number}")
+    if request.is_repeated:  # it is not known here: it was refused
+        raise conflict(f"Expected {request.child} to have ended, but it runs")
+    _check_child(request, draft, child)
     below = Restart.parse(request.restart)
     restart = msgspec.structs.replace(below, path=(Hop(request.step_id, request.number), *below.path))
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
@@ -126,6 +195,17 @@ def restart_below(request: c.RestartBelow, draft: RunDraft, now_ms: int) -> Done
     return Done(instance_id=run.instance_id, run_id=run.run_id)
 
 
+def _check_child(request: c.RestartBelow, draft: RunDraft, child: ChildRow) -> None:
+    """Refuse to restart a child that the step had in an earlier run or turn, and does not have now."""
+    fan, where = draft.state.fans.get((draft.key, request.step_id)), f"step {request.step_id!r} of {draft.key}"
+    if fan is not None and fan.kind is ChildKind.SUBWORKFLOW and child.child != request.child:
+        found = f"{child.child} is" if "/" in child.child else "it has none now"
+        raise invalid(f"Expected {request.child} to be the child of {where}, but {found}")
+    if not counting.belongs(fan, request.number, child):
+        what = "iteration" if fan is not None and fan.kind is ChildKind.FOREACH else "round"
+        raise invalid(f"Expected {what} {request.number} to have been launched in this run of {where}, but it was not")
+
+
 def _check_running(flow: Flow, request: c.RestartBelow, row: StepRow) -> None:
     """Refuse to restart a child of a step that neither has failed nor is a foreach that runs."""
     if is_ending(flow):
@@ -135,13 +215,19 @@ def _check_running(flow: Flow, request: c.RestartBelow, row: StepRow) -> None:
     # A step that ends tells its children in order of their numbers: one that began again behind that place would not
     # be told.
     is_in_place = fan is not None and fan.kind is ChildKind.FOREACH and fan.ending is None
-    if not is_in_place and row.status not in RESTARTABLE_IN_RUN:
+    if is_in_place:
+        if mode == FailureMode.FAIL_IMMEDIATELY:
+            raise invalid(f"Expected any failure mode but {mode} of step {request.step_id!r}, but found it")
+        return
+    if row.status not in RESTARTABLE_IN_RUN:
         raise invalid(
             f"Expected step {request.step_id!r} of {flow.key} to be a foreach that runs, or to have failed, "
             f"but it is {row.status}"
         )
-    if mode != AFTER_RUNNING:
-        raise invalid(f"Expected the failure mode {AFTER_RUNNING} of step {request.step_id!r}, but it is {mode}")
+    if mode != FailureMode.FAIL_AFTER_RUNNING:
+        raise invalid(
+            f"Expected the failure mode {FailureMode.FAIL_AFTER_RUNNING} of step {request.step_id!r}, but it is {mode}"
+        )
 
 
 # Down ---------------------------------------------------------------------------------------------------------------

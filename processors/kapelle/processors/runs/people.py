@@ -5,6 +5,7 @@
 | refused, or never made | it is decided on, as if for the first time |
 | carried out on a step | it is settled: nothing else comes of it |
 | passed on to `workflows` as a restart | `workflows` tells which run came of it, or decides if it had refused it |
+| passed on by a child to its parent | the ancestor that acted tells its outcome; if it refused, it decides again |
 """
 
 from typing import Final
@@ -18,7 +19,7 @@ from kapelle.processors.refusals import conflict, invalid, not_found
 from kapelle.processors.runs import dependencies, restarts
 from kapelle.processors.runs.attempts import attempt_of
 from kapelle.processors.runs.behaviours import BEHAVIOURS
-from kapelle.processors.runs.climbing import restart_ended
+from kapelle.processors.runs.climbing import acts_above, climb_to_home, restart_ended
 from kapelle.processors.runs.composites.ending import fan_of, is_ending
 from kapelle.processors.runs.composites.identity import INLINE, is_inline
 from kapelle.processors.runs.context import Ending
@@ -29,7 +30,7 @@ from kapelle.processors.runs.restarted import By, restarted_params
 from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.states import ACTIVE, ENDS_AS, RESTARTABLE_IN_RUN, STEP_ACTIONS
 from kapelle.processors.runs.tables import RunRow, StepRow
-from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL, ids_of
+from kapelle.processors.wiring import WORKFLOW_INTERNAL, ids_of
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, RestartPolicy, StepStatus
 
@@ -40,6 +41,7 @@ WHOLE: Final = (RestartPolicy.RESTART_FROM_INCOMPLETE, RestartPolicy.RESTART_FRO
 
 
 @on_draft.carries_out(c.ActOnStep)
+@acts_above
 def act_on_step(request: c.ActOnStep, draft: RunDraft, now_ms: int) -> Done:
     """Stop, kill or skip a step, if its state allows it."""
     run, row = draft.state.runs.get((draft.key,)), draft.state.steps.get((draft.key, request.step_id))
@@ -115,6 +117,7 @@ def terminate_instance(request: c.TerminateInstance, draft: RunDraft, now_ms: in
 
 
 @on_draft.carries_out(c.RestartRun)
+@acts_above
 def restart_run(request: c.RestartRun, draft: RunDraft, now_ms: int) -> Done:
     """Restart an instance that has ended, or a step of one that has not."""
     run = draft.state.runs.get((draft.key,))
@@ -124,8 +127,7 @@ def restart_run(request: c.RestartRun, draft: RunDraft, now_ms: int) -> Done:
     if request.from_inline_root:
         home, request = _home(flow, request)
         if home != flow.key:
-            draft.send(RUN_INTERNAL, home, request)
-            return LATER
+            return climb_to_home(flow, request, home)
     if run.status not in INSTANCE_TERMINAL:
         return _restart_step(flow, request)
     refusal = restarts.refused(request, flow.plan, restarts.rows_of(draft.key, draft.state))

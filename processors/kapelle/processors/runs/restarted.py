@@ -42,7 +42,8 @@ class By(msgspec.Struct, frozen=True):
 
 def restarted_params(context: RunContext, given: Mapping[str, object], by: By) -> str:
     """The parameters of the new run: those of the last one, changed by what is given, evaluated now, as JSON."""
-    check_run_params(given)
+    if not by.is_parent:
+        check_run_params(given)
     run, plan = context.run, context.plan
     own, more = taken_over(_evaluated(run, plan)), definitions_of(given)
     shared = as_declared(_shared(context, own), more)

@@ -228,7 +228,7 @@ def resumed(plan: Plan, runs: Iterable[str], rows: Mapping[str, StepRow], restar
     """The composite steps that keep the children which have succeeded, of those that a restart runs.
 
     A step that was complete runs again because something before it does: its children run from the beginning. A while
-    step that is restarted by its name begins with its first round.
+    step that is restarted by its name begins with its first round, unless one of its rounds is meant.
     """
     if restart.policy is RestartPolicy.RESTART_FROM_BEGINNING and not restart.path:
         return ()
@@ -237,6 +237,6 @@ def resumed(plan: Plan, runs: Iterable[str], rows: Mapping[str, StepRow], restar
     return tuple(
         one
         for one in composites
-        if (one == named and plan.steps[one].step.kind is not StepKind.WHILE)
+        if (one == named and (bool(restart.path) or plan.steps[one].step.kind is not StepKind.WHILE))
         or (one != named and rows[one].status not in COMPLETE)
     )

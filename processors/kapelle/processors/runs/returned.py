@@ -5,7 +5,8 @@
 | `params.getFromForeach(loop, step, param)` | an array with one value for each iteration, in their order |
 | `params.getFromSubworkflow(call, step, param)` | the parameter of a step of the child |
 
-An iteration whose step has no such value has null, 0, 0.0 or false in its place.
+An iteration whose step has no such value has null, 0, 0.0 or false in its place. So has one that was not launched since
+the loop last began from its beginning.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +15,7 @@ from typing import Final
 from kapelle.processors.params import ParamType
 from kapelle.processors.params.stored import typed
 from kapelle.processors.parents import GivenBack, read_back
-from kapelle.processors.runs.composites.counting import is_over
+from kapelle.processors.runs.composites.counting import belongs, is_over
 from kapelle.processors.runs.plan import Plan, digest_of, plan_of
 from kapelle.processors.runs.states import COMPLETE
 from kapelle.processors.runs.tables import ChildRow, FanRow, Runs
@@ -56,7 +57,7 @@ class Returned:
             return array(())
         found = [missing] * fan.total
         for (_, _, number), child in self._state.children.prefix((self._key, loop)):
-            if number <= fan.total:
+            if number <= fan.total and belongs(fan, number, child):
                 found[number - 1] = self._value(loop, child, number).get((step_id, param), missing)
         return array(found)
 

@@ -153,6 +153,7 @@ class FanRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
     values: str = "{}"  # of the latest round of a while step
     due_at_ms: int | None = None
     ending: EndingRow | None = None
+    is_discarded: bool = False  # the step has begun again without these children, and has not planned others yet
 
 
 class ChildRow(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -10,13 +10,14 @@ from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.messages import Message
 from kapelle.processors.params import ParamError, new_budget
 from kapelle.processors.params.host import InstanceFacts
+from kapelle.processors.params.outputs import as_declared
 from kapelle.processors.params.stored import values_json
 from kapelle.processors.parents import child_end
 from kapelle.processors.refusals import Refused, invalid, not_found, refuse_given_up
 from kapelle.processors.runs.restarts import Restart
-from kapelle.processors.wiring import RUN_INTERNAL
+from kapelle.processors.wiring import RUN_INTERNAL, run_key
 from kapelle.processors.workflows.arrivals import arrive
-from kapelle.processors.workflows.params import NewRun, params_again, params_of
+from kapelle.processors.workflows.params import NewRun, params_again, params_of, prepared
 from kapelle.processors.workflows.parents import tell_of_arrival
 from kapelle.processors.workflows.processor import WorkflowDraft, on_draft, workflows
 from kapelle.processors.workflows.queue import answer_parent
@@ -64,8 +65,9 @@ def queue_run(command: c.QueueRun, draft: WorkflowDraft, now_ms: int) -> None:
 
 
 def _climb(command: c.QueueRun, parent: Parent, draft: WorkflowDraft, params: str | None) -> None:
-    """Somebody restarts a child that ended before it ran: its parent is asked, as `runs` does for those that ran."""
-    restart = replace(Restart.parse(command.restart), params=params)
+    """Somebody restarts a child: its parent is asked. For one that ran, `runs` has evaluated the parameters."""
+    restart = Restart.parse(command.restart)
+    restart = restart if params is None else replace(restart, params=params)
     draft.send(
         RUN_INTERNAL,
         parent.key,
@@ -74,6 +76,7 @@ def _climb(command: c.QueueRun, parent: Parent, draft: WorkflowDraft, params: st
             author=command.author,
             step_id=parent.step_id,
             number=parent.number,
+            child=run_key(draft.key, command.instance_id),
             restart=restart.json(),
         ),
     )
@@ -122,11 +125,14 @@ def ended_instance(draft: WorkflowDraft, instance_id: int) -> tuple[Instance, Or
 
 def _params_of_unrun(command: c.QueueRun, draft: WorkflowDraft, origin: Origin, *, now_ms: int) -> str:
     """An instance that never ran has the parameters that it was created with, or with which it could not be."""
-    given = run_params_of(command.run_params)
+    is_child = command.parent is not None  # its parent has evaluated what it gives
+    given = run_params_of(command.run_params, trusted=is_child)
     if origin.params is not None and not given:
         return origin.params
     instance = instance_of(draft, command.instance_id)
     definition = definition_of(draft.state, draft.key, origin.version)
+    if is_child:
+        given = as_declared(given, prepared(definition).params)
     snapshot = draft.state.properties.get((draft.key, origin.snapshot))
     facts = InstanceFacts(
         workflow_id=draft.key,
@@ -143,7 +149,7 @@ def _params_of_unrun(command: c.QueueRun, draft: WorkflowDraft, origin: Origin, 
         if origin.params is not None:
             made = params_again(definition, origin.params, given, run=run)
         else:
-            first = {**run_params_of(origin.run_params), **given}
+            first = {**run_params_of(origin.run_params, trusted=is_child), **given}
             made = params_of(definition, first, run=run)
     except ParamError as error:
         raise invalid(str(error)) from None

@@ -1,5 +1,7 @@
 """How events about the children of composite steps change the tables."""
 
+from collections.abc import Collection
+
 from msgspec.structs import replace
 
 from kapelle.processors.messages import Message
@@ -8,6 +10,7 @@ from kapelle.processors.runs.processor import runs
 from kapelle.processors.runs.tables import ChildRow, EndingRow, FanRow, Runs
 from kapelle.processors.runs.timers import timeout_of
 from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import ChildKind
 
 CHILDREN = "children"
 REASON_CHARS_KEPT = 500  # enough to say why the step failed
@@ -121,6 +124,20 @@ def step_over(state: Runs, key: str, step_id: str) -> None:
     fan = state.fans.get((key, step_id))
     if fan is not None and fan.due_at_ms is not None:
         _put(state, key, step_id, replace(fan, due_at_ms=None))
+
+
+def discard(state: Runs, key: str, steps: Collection[str], *, is_turn: bool = False) -> None:
+    """These steps begin without the children that they have, also if they fail before they plan others.
+
+    In another turn of a cycle a subworkflow step begins another child. In another run it runs the same one again.
+    """
+    for (_, step_id), fan in list(state.fans.prefix((key,))):
+        if step_id not in steps:
+            continue
+        state.fans.put((key, step_id), replace(fan, is_discarded=True))
+        row = state.children.get((key, step_id, 1))
+        if is_turn and fan.kind is ChildKind.SUBWORKFLOW and row is not None:
+            state.children.put((key, step_id, 1), replace(row, child=""))
 
 
 def _child(before: ChildRow | None, workflow_id: str) -> str:

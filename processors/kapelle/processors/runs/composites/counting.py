@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kapelle.processors.runs.tables import ChildRow, FanRow
-from kapelle.schemas.contracts import InstanceStatus
+from kapelle.schemas.contracts import ChildKind, InstanceStatus
 
 IN_PROGRESS: Final = InstanceStatus.IN_PROGRESS
 SUCCEEDED: Final = InstanceStatus.SUCCEEDED
@@ -40,6 +40,20 @@ def is_kept(fan: FanRow, child: ChildRow | None) -> bool:
     if child is None:
         return False
     return child.fan_run >= fan.counted_since or (child.status is SUCCEEDED and child.fan_run >= fan.kept_since)
+
+
+def belongs(fan: FanRow | None, number: int, child: ChildRow | None) -> bool:
+    """Whether a child is one that the step has now, and not one that an earlier run or turn has left.
+
+    The present child of a subworkflow is known by its key, which a new turn takes away.
+    """
+    if fan is None or child is None:
+        return False
+    if fan.kind is ChildKind.SUBWORKFLOW:
+        return True
+    if fan.is_discarded:
+        return False
+    return number < fan.next if fan.kind is ChildKind.WHILE else child.fan_run >= fan.kept_since
 
 
 def next_run_id(fan: FanRow, child: ChildRow | None) -> int:

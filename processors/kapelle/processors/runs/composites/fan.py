@@ -107,10 +107,11 @@ def is_first_of_run(flow: Flow, step_id: str) -> bool:
 
 
 def is_resumed(flow: Flow, attempt: Attempt) -> bool:
-    """Whether a step that was not complete is restarted, by the run or by a person."""
-    if attempt.attempt > 1:
-        return True
-    return attempt.step_id in flow.run.resumes and is_first_of_run(flow, attempt.step_id)
+    """Whether a step that was not complete is restarted, by the run or by a person, and has children to keep."""
+    before = flow.state.fans.get((flow.key, attempt.step_id))
+    if before is None or before.is_discarded:
+        return False
+    return attempt.attempt > 1 or (attempt.step_id in flow.run.resumes and before.run_id < flow.run.run_id)
 
 
 def on_path(flow: Flow, step_id: str) -> tuple[int, Restart] | None:
@@ -121,7 +122,8 @@ def on_path(flow: Flow, step_id: str) -> tuple[int, Restart] | None:
     if restart is None or not restart.path or restart.path[0].step_id != step_id:
         return None
     number = restart.path[0].number
-    return None if flow.state.children.get((flow.key, step_id, number)) is None else (number, restart.below())
+    before, child = flow.state.fans.get((flow.key, step_id)), flow.state.children.get((flow.key, step_id, number))
+    return (number, restart.below()) if counting.belongs(before, number, child) else None
 
 
 def refuse(flow: Flow, launch: Launch, reason: str) -> None:

@@ -88,7 +88,7 @@ def _begin_with(flow: Flow, launch: Launch, planned: Planned, one: tuple[int, Re
 def _shrunk(flow: Flow, step_id: str, total: int) -> str | None:
     """Why a restarted loop with this number of iterations cannot continue; None if it can."""
     before = flow.state.fans.get((flow.key, step_id))
-    if before is None:
+    if before is None or before.is_discarded:
         return None
     rows = flow.state.children.range((flow.key, step_id, total + 1), (flow.key, step_id, ITERATIONS_MAX + 1))
     last = max((number for (_, _, number), row in rows if row.fan_run >= before.kept_since), default=0)

@@ -24,7 +24,7 @@ from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.tables import StepRow
 from kapelle.processors.sel import Value
 from kapelle.processors.sel.values import json_text
-from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL
+from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL, ids_of
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import ChildKind, InstanceStatus, RestartPolicy, StepStatus
 
@@ -38,6 +38,10 @@ def begin(flow: Flow, launch: Launch) -> None:
     step, attempt = launch.step, launch.attempt
     workflow_id, run_params = str(launch.params[SUBWORKFLOW_ID].value), _run_params(flow, step, launch.params)
     again = _again(flow, attempt, workflow_id)  # must come before `begin`, which replaces the plan
+    if again is not None and not _is_of(again[0], workflow_id):
+        expected = f"{ids_of(again[0])[0]!r} as subworkflow_id, because {again[0]} is to be restarted"
+        fan.refuse(flow, launch, f"Expected {expected}, but found {workflow_id!r:.80}")
+        return
     wrong = _too_large(flow, attempt.step_id, run_params, again)
     if wrong is not None:
         fan.refuse(flow, launch, wrong)
@@ -93,17 +97,23 @@ def begin(flow: Flow, launch: Launch) -> None:
 def _again(flow: Flow, attempt: Attempt, workflow_id: str) -> tuple[str, Restart] | None:
     """The child that a restart runs again, and how; None if the step starts another one."""
     row = flow.state.children.get((flow.key, attempt.step_id, 1))
-    if row is None or not row.child.startswith(f"{workflow_id}/"):
+    if row is None or "/" not in row.child:
         return None
     found = fan.on_path(flow, attempt.step_id)
     if found is not None:
         return row.child, found[1]
+    if not _is_of(row.child, workflow_id):
+        return None
     if fan.is_resumed(flow, attempt) and row.status is not InstanceStatus.SUCCEEDED:
         return row.child, Restart(RestartPolicy.RESTART_FROM_INCOMPLETE)
     is_restarted = flow.run.restart is not None and fan.is_first_of_run(flow, attempt.step_id)
     if is_restarted or attempt.attempt > 1:
         return row.child, Restart(RestartPolicy.RESTART_FROM_BEGINNING)
     return None
+
+
+def _is_of(child: str, workflow_id: str) -> bool:
+    return child.startswith(f"{workflow_id}/")
 
 
 def _name_wrong(params: Params) -> str | None:
