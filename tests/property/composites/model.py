@@ -60,10 +60,11 @@ class Instance:
     runs: int = 0
     steps: dict[str, Step] = field(default_factory=dict)
     ran: set[str] = field(default_factory=set)  # in its latest run
+    is_from_above: bool = False  # its latest run was ended by an ancestor
 
     def start(self, how: How) -> None:
         """A new run."""
-        self.status, self.runs = RUNNING, self.runs + 1
+        self.status, self.runs, self.is_from_above = RUNNING, self.runs + 1, False
         for spec in self.specs:
             self.steps.setdefault(spec.name, Step(spec, self))
         unfinished = [one for one in self.steps.values() if one.status not in COMPLETE]
@@ -87,6 +88,8 @@ class Instance:
             return
         found = worst(self.steps[name].status for name in self.ran)
         self.status = found if found != "SUCCEEDED" else worst(one.status for one in self.steps.values())
+        if self.is_from_above:
+            self.status = "STOPPED"
         if self.above is not None:
             self.above.child_ended(self.number)
 
@@ -239,6 +242,7 @@ class Step:
         self.is_ending = True
         for one in list(self.children.values()):
             if one.status == RUNNING:
+                one.is_from_above = True  # so it is STOPPED, whatever its steps are
                 one.stop()
 
     def act(self, action: str) -> None:
