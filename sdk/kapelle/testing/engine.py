@@ -297,8 +297,12 @@ class RunHandle:
         step_id: str | None = None,
         run_params: Mapping[str, object] | None = None,
         step_run_params: Mapping[str, object] | None = None,
+        from_inline_root: bool = False,
     ) -> None:
-        """Restart the instance, or a step of it."""
+        """Restart the instance, or a step of it.
+
+        With `from_inline_root`, which is for iterations and rounds: restart the nearest ancestor that is neither.
+        """
         command = c.RestartRun(
             self.engine.request_id(),
             AUTHOR,
@@ -306,6 +310,7 @@ class RunHandle:
             step_id,
             json.dumps(run_params or {}),
             json.dumps(step_run_params or {}),
+            from_inline_root,
         )
         self.engine.send(RUN_COMMANDS, self.key, command)
 

@@ -159,13 +159,15 @@ def _restart_unknown(draft: RunDraft, request: c.RestartRun) -> Done:
 
 
 def _home(flow: Flow, request: c.RestartRun) -> tuple[str, c.RestartRun]:
-    """The nearest ancestor that was pushed, and how it is restarted. What is given for steps reaches all iterations."""
+    """The nearest ancestor that was pushed, and how it is restarted. What is given for steps reaches all iterations.
+
+    While an iteration runs, its ancestor runs too and refuses the restart. The ancestor also knows a request that it
+    has carried out, and which may be the reason why the iteration runs.
+    """
     run, row = flow.run, flow.row(request.step_id or "")
     if request.policy not in WHOLE:
         raise invalid(f"Expected one of {', '.join(WHOLE)} as policy, but found {request.policy}")
-    if run.status not in INSTANCE_TERMINAL:
-        raise invalid(f"Expected {flow.key} to have ended, but it is {run.status}")
-    if request.step_id is not None and row is None:
+    if run.status in INSTANCE_TERMINAL and request.step_id is not None and row is None:
         raise invalid(f"Expected step {request.step_id!r:.80} to have been created, but it was not")
     home = run.parent.home if run.parent is not None and run.parent.kind in INLINE else flow.key
     return home, msgspec.structs.replace(request, step_id=None, from_inline_root=False)
