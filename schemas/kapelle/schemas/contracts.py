@@ -996,6 +996,18 @@ class ChildrenLaunched(Contract, frozen=True, gc=False):
         return value, at
 
 
+class RestartPolicy(StrEnum):
+    """The rule for which steps of an instance run again. A reader that does not know a newer symbol reads OTHER."""
+
+    RESTART_FROM_BEGINNING = "RESTART_FROM_BEGINNING"
+    RESTART_FROM_INCOMPLETE = "RESTART_FROM_INCOMPLETE"
+    RESTART_FROM_SPECIFIC = "RESTART_FROM_SPECIFIC"
+    OTHER = "OTHER"
+
+
+_RESTART_POLICY: Final = wire.Symbols(RestartPolicy)
+
+
 class ChildrenPlanned(Contract, frozen=True, gc=False):
     """A composite step knows which children it will have."""
 
@@ -1028,10 +1040,15 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
         r'{"name":"digest","type":"string","doc":"Of the parameters of the step."},'
         r'{"name":"values","type":"string","default":"{}","doc":"The loop values of the next round of a while step, as '
         r'JSON."},'
+        r'{"name":"downstream_policy","type":["null",'
+        r'{"name":"kapelle.RestartPolicy","type":"enum","symbols":["RESTART_FROM_BEGINNING","RESTART_FROM_INCOMPLETE","'
+        r'RESTART_FROM_SPECIFIC","OTHER"],"default":"OTHER","doc":"The rule for which steps of an instance run again. A'
+        r' reader that does not know a newer symbol reads OTHER."}],"default":null,"doc":"How children restart that run'
+        r' again but did not succeed; null if nobody said so."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A composite step knows which'
         r' children it will have."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x061675B62859C371
+    FINGERPRINT: ClassVar[int] = 0xD6A683B40D61884E
 
     # Of the parent.
     run_id: int
@@ -1061,6 +1078,8 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
     is_sync: bool = True
     # The loop values of the next round of a while step, as JSON.
     values: str = "{}"
+    # How children restart that run again but did not succeed; null if nobody said so.
+    downstream_policy: RestartPolicy | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         step_id_ = self.step_id.encode()
@@ -1087,6 +1106,7 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
                 digest_,
                 wire.SIZES[len(values_)],
                 values_,
+                b"\x00" if self.downstream_policy is None else b"\x02" + _RESTART_POLICY.put(self.downstream_policy),
                 wire.moment(self.at_ms),
             )
         )
@@ -1144,6 +1164,10 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
             values_, at = wire.string_at(data, at)
         else:
             values_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            downstream_policy_, at = wire.nullable_at(data, at, _RESTART_POLICY.at)
+        else:
+            downstream_policy_, at = None, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(
             run_id_,
@@ -1162,6 +1186,7 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
             is_strict_,
             is_sync_,
             values_,
+            downstream_policy_,
         )
         return value, at
 
@@ -4897,18 +4922,6 @@ class RestartChild(Contract, frozen=True, gc=False):
         return value, at
 
 
-class RestartPolicy(StrEnum):
-    """The rule for which steps of an instance run again. A reader that does not know a newer symbol reads OTHER."""
-
-    RESTART_FROM_BEGINNING = "RESTART_FROM_BEGINNING"
-    RESTART_FROM_INCOMPLETE = "RESTART_FROM_INCOMPLETE"
-    RESTART_FROM_SPECIFIC = "RESTART_FROM_SPECIFIC"
-    OTHER = "OTHER"
-
-
-_RESTART_POLICY: Final = wire.Symbols(RestartPolicy)
-
-
 class RestartRequested(Contract, frozen=True, gc=False):
     """A new run of the instance was requested."""
 
@@ -4994,10 +5007,12 @@ class RestartRun(Contract, frozen=True, gc=False):
         r'{"name":"step_run_params","type":"string","default":"{}","doc":"Definitions of parameters by step id, as JSON'
         r'."},'
         r'{"name":"from_inline_root","type":"boolean","default":false,"doc":"Whether the nearest ancestor that was push'
-        r'ed is restarted, so that step parameters reach every iteration."}],"doc":"Run an instance again, or one step '
-        r'of a running instance."}'
+        r'ed is restarted, so that step parameters reach every iteration."},'
+        r'{"name":"downstream_policy","type":["null","kapelle.RestartPolicy"],"default":null,"doc":"For the restart of '
+        r'a step: how iterations, rounds and subworkflows restart that run again with it."}],"doc":"Run an instance aga'
+        r'in, or one step of a running instance."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x0DFEC5B5F6EE1056
+    FINGERPRINT: ClassVar[int] = 0xB32D09201F7E8025
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -5011,6 +5026,8 @@ class RestartRun(Contract, frozen=True, gc=False):
     step_run_params: str = "{}"
     # Whether the nearest ancestor that was pushed is restarted, so that step parameters reach every iteration.
     from_inline_root: bool = False
+    # For the restart of a step: how iterations, rounds and subworkflows restart that run again with it.
+    downstream_policy: RestartPolicy | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -5031,6 +5048,7 @@ class RestartRun(Contract, frozen=True, gc=False):
                 wire.SIZES[len(step_run_params_)],
                 step_run_params_,
                 wire.boolean(self.from_inline_root),
+                b"\x00" if self.downstream_policy is None else b"\x02" + _RESTART_POLICY.put(self.downstream_policy),
             )
         )
 
@@ -5058,7 +5076,20 @@ class RestartRun(Contract, frozen=True, gc=False):
         else:
             step_run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         from_inline_root_, at = wire.boolean_at(data, at)
-        value = cls(request_id_, author_, policy_, step_id_, run_params_, step_run_params_, from_inline_root_)
+        if data[at]:
+            downstream_policy_, at = wire.nullable_at(data, at, _RESTART_POLICY.at)
+        else:
+            downstream_policy_, at = None, at + 1
+        value = cls(
+            request_id_,
+            author_,
+            policy_,
+            step_id_,
+            run_params_,
+            step_run_params_,
+            from_inline_root_,
+            downstream_policy_,
+        )
         return value, at
 
 

@@ -301,8 +301,9 @@ class Steps(Resource):
     ) -> r.Done:
         """Restart an ended instance from this step, or retry a failed step of a running instance.
 
-        `from_inline_root` restarts the nearest ancestor that is no iteration and no round instead, by `policy`. Then
-        `params` reach the step in every iteration that runs again.
+        `policy` says how iterations, rounds and subworkflows restart that run again with it. `from_inline_root`
+        restarts the nearest ancestor that is no iteration and no round instead, by `policy`. Then `params` reach the
+        step in every iteration that runs again.
         """
         call = calls.restart_step((workflow_id, instance_id, step_id), params=params, more=more)
         return await self._client.send(call)

@@ -1,11 +1,13 @@
 """Restarts from inside loops by HTTP: where they begin, and how what is below them restarts."""
 
+import uuid
 from typing import Any
 
 import pytest
 
-from tests.integration.api.places import Json, Place
+from tests.integration.api.places import Json, Place, step
 from tests.unit.api.test_trees import Loop
+from tests.unit.views.trees import foreach
 
 INLINE_ROOT = "RESTART_FROM_INLINE_ROOT"
 X = {"x": {"type": "LONG", "value": 7}}
@@ -85,3 +87,44 @@ def test_an_inline_root_that_runs_is_not_restarted(api: Place) -> None:
     problem = restart(loop, 2, 400, upstream_restart_mode=INLINE_ROOT)
 
     assert "Expected the instance to have ended" in problem["detail"]
+
+
+# How children restart -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policy", "begins_with"),
+    [
+        (None, "second"),
+        ("RESTART_FROM_SPECIFIC", "second"),
+        ("RESTART_FROM_INCOMPLETE", "second"),
+        ("RESTART_FROM_BEGINNING", "first"),
+    ],
+)
+def test_the_policy_says_with_which_step_an_iteration_begins(api: Place, policy: str | None, begins_with: str) -> None:
+    kind = f"by-hand-{uuid.uuid4().hex[:8]}"
+    workflow_id = api.push(foreach("loop", [1], step("first", kind, "second"), step("second", kind)))
+    instance_id = api.start(workflow_id)
+    api.report(api.take(kind)[0], "SUCCEEDED")
+    api.report(api.take(kind)[0], "FATAL_ERROR")
+    assert api.ended(workflow_id, instance_id) == "FAILED"
+
+    at = f"/workflows/{workflow_id}/instances/{instance_id}/steps/loop/actions/restart"
+    api.call("POST", at, json={"restart_policy": policy})
+
+    assert api.take(kind)[0]["step_id"] == begins_with
+    config = api.get(f"/workflows/{workflow_id}/instances/{instance_id}")["run_config"]["restart_config"]
+    said = None if policy == "RESTART_FROM_SPECIFIC" else policy
+    assert (config["policy"], config.get("downstream_policy")) == ("RESTART_FROM_SPECIFIC", said)
+
+
+def test_a_policy_that_nothing_can_come_of_is_refused(api: Place) -> None:
+    workflow_id = api.push(step("plain"))
+    instance_id = api.start(workflow_id)
+    assert api.ended(workflow_id, instance_id) == "SUCCEEDED"
+
+    at = f"/workflows/{workflow_id}/instances/{instance_id}/steps/plain/actions/restart"
+    problem = api.call("POST", at, 400, json={"restart_policy": "RESTART_FROM_BEGINNING"})
+
+    assert "Expected RESTART_FROM_SPECIFIC for step 'plain'" in problem["detail"]
+    assert api.get(f"/workflows/{workflow_id}/instances/{instance_id}")["workflow_run_id"] == 1

@@ -101,7 +101,9 @@ def restart(
     from_start: Annotated[
         bool,
         typer.Option(
-            "--from-start", help="With --from-inline-root: run all steps again, not only the incomplete ones."
+            "--from-start",
+            help="Run all steps again of each iteration, round or subworkflow that restarts, not only the incomplete "
+            "ones.",
         ),
     ] = False,
     request_id: RequestId = None,
@@ -114,7 +116,7 @@ def restart(
     Examples:
       kapelle step restart etl 12 load
       kapelle step restart etl 12 load --param rows=10
-      kapelle step restart maestro_foreach_980390aa017f8b46742440ed 3 load --from-inline-root --param rows=10
+      kapelle step restart maestro_foreach_d64726f967bd20e28cb0e988 2 load --from-inline-root --param rows=10
     """
     with connected(url) as client:
         done = client.steps.restart(

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from kapelle.processors.decisions import LATER, Done
+from kapelle.processors.definitions import StepKind
 from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.params import ParamError
 from kapelle.processors.refusals import conflict, invalid, not_found
@@ -26,7 +27,7 @@ from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.params import parsed_object
 from kapelle.processors.runs.processor import RunDraft, on_draft
 from kapelle.processors.runs.restarted import By, restarted_params
-from kapelle.processors.runs.restarts import Restart
+from kapelle.processors.runs.restarts import WHOLE, Restart
 from kapelle.processors.runs.states import ACTIVE, ENDS_AS, RESTARTABLE_IN_RUN, STEP_ACTIONS
 from kapelle.processors.runs.tables import RunRow, StepRow
 from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL, ids_of
@@ -35,8 +36,6 @@ from kapelle.schemas.contracts import Action, RestartPolicy, StepStatus
 
 # What can be asked for a step, besides restarting it.
 TAKEN: Final = frozenset(ENDS_AS) | {Action.BYPASS}
-# How the nearest ancestor that was pushed can be restarted: the step that is meant is none of its own.
-WHOLE: Final = (RestartPolicy.RESTART_FROM_INCOMPLETE, RestartPolicy.RESTART_FROM_BEGINNING)
 
 
 @on_draft.carries_out(c.ActOnStep)
@@ -116,6 +115,9 @@ def terminate_instance(request: c.TerminateInstance, draft: RunDraft, now_ms: in
 def restart_run(request: c.RestartRun, draft: RunDraft, now_ms: int) -> Done:
     """Restart an instance that has ended, or a step of one that has not."""
     run = draft.state.runs.get((draft.key,))
+    refusal = restarts.downstream_refused(request)
+    if refusal is not None:
+        raise invalid(refusal)
     if run is None:
         return _restart_unknown(draft, request)
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
@@ -127,6 +129,7 @@ def restart_run(request: c.RestartRun, draft: RunDraft, now_ms: int) -> Done:
     if run.status not in INSTANCE_TERMINAL:
         return _restart_step(flow, request)
     refusal = restarts.refused(request, flow.plan, restarts.rows_of(draft.key, draft.state))
+    refusal = refusal or _pointless(flow, request)
     if refusal is not None:
         raise invalid(refusal)
     try:
@@ -137,7 +140,23 @@ def restart_run(request: c.RestartRun, draft: RunDraft, now_ms: int) -> Done:
     except ParamError as error:
         raise invalid(str(error)) from None
     step_id = request.step_id if request.policy is RestartPolicy.RESTART_FROM_SPECIFIC else None
-    return restart_ended(flow, request, Restart(request.policy, step_id, step_run_params), params)
+    restart = Restart(request.policy, step_id, step_run_params, downstream_policy=request.downstream_policy)
+    return restart_ended(flow, request, restart, params)
+
+
+def _pointless(flow: Flow, request: c.RestartRun) -> str | None:
+    """Why nothing can come of the policy for children; None if something can.
+
+    The restart of a child is also about composite steps of its ancestors, which only they know.
+    """
+    if request.downstream_policy is None or flow.run.parent is not None or request.step_id is None:
+        return None
+    if restarts.has_composites(request.step_id, flow.plan):
+        return None
+    return (
+        f"Expected {RestartPolicy.RESTART_FROM_SPECIFIC} for step {request.step_id!r}: neither it nor a step after it "
+        f"has children that could restart by {request.downstream_policy}"
+    )
 
 
 def _restart_unknown(draft: RunDraft, request: c.RestartRun) -> Done:
@@ -199,6 +218,7 @@ def _restart_step(flow: Flow, request: c.RestartRun) -> Done:
         )
     )
     flow = Flow(draft, flow.cause, now_ms, BEHAVIOURS)  # one that knows the parameters
+    flow.descends = Restart(request.policy, request.step_id, downstream_policy=request.downstream_policy)
     retries = {**row.retries, "manual": row.retries.get("manual", 0) + 1}
     attempt = msgspec.structs.replace(attempt_of(request.step_id, row), retries=retries)
     flow.try_again(flow.plan.steps[request.step_id], attempt)
@@ -220,4 +240,18 @@ def _step_restart_refused(flow: Flow, request: c.RestartRun, row: StepRow | None
     mode = flow.plan.steps[request.step_id].step.failure_mode
     if mode != "FAIL_AFTER_RUNNING":
         return f"Expected the failure mode FAIL_AFTER_RUNNING of step {request.step_id!r}, but it is {mode}"
+    return (
+        None if request.downstream_policy is None else _pointless_now(flow, request.step_id, request.downstream_policy)
+    )
+
+
+def _pointless_now(flow: Flow, step_id: str, policy: RestartPolicy) -> str | None:
+    """Why nothing can come of the policy for children of a step that is tried again now; None if something can."""
+    if flow.plan.steps[step_id].step.kind is StepKind.STEP:
+        return (
+            f"Expected {RestartPolicy.RESTART_FROM_SPECIFIC} for step {step_id!r} while the instance runs: it has no "
+            f"children that could restart by {policy}"
+        )
+    if dependencies.is_waiting(flow, step_id):
+        return f"Expected step {step_id!r} to have its signals, so that its children restart now, but it lacks some"
     return None

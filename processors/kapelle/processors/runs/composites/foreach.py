@@ -27,7 +27,6 @@ from kapelle.processors.runs.tables import ChildRow
 from kapelle.processors.sel import BooleanArray, DoubleArray, LongArray, StringArray
 from kapelle.schemas.contracts import ChildKind, RestartPolicy, StepStatus
 
-INCOMPLETE: Final = Restart(RestartPolicy.RESTART_FROM_INCOMPLETE)
 ARRAYS: Final = (StringArray, LongArray, DoubleArray, BooleanArray)
 Arrays = Mapping[str, Sequence[Any]]
 
@@ -95,9 +94,10 @@ def go_on(flow: Flow, step: StepPlan) -> None:
 
 def _launch(flow: Flow, step: StepPlan, params: Params, arrays: Arrays) -> None:
     block = Block(flow, step, params)
+    resumed = Restart(block.fan.downstream_policy or RestartPolicy.RESTART_FROM_INCOMPLETE)
 
     def start(number: int, row: ChildRow | None, *, is_resumed: bool) -> None:
-        block.start(number, row, combination(arrays, number - 1), restart=INCOMPLETE if is_resumed else None)
+        block.start(number, row, combination(arrays, number - 1), restart=resumed if is_resumed else None)
 
     fan.launch_children(flow, step, start)
 
