@@ -8005,6 +8005,106 @@ class Task(Contract, frozen=True, gc=False):
         return value, at
 
 
+class TerminateChildren(Contract, frozen=True, gc=False):
+    """Stop or kill the running iterations of a foreach step, or the running round of a while step."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TerminateChildren"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TerminateChildren","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"step_id","type":"string","doc":"The composite step of this instance."},'
+        r'{"name":"action","type":'
+        r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
+        r'that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"after_number","type":"long","default":0,"doc":"The last child that the previous batch looked at. A d'
+        r'ecision handles one batch and sends itself a command for the next."},'
+        r'{"name":"upto_number","type":["null","long"],"default":null,"doc":"The last child at the time of the request.'
+        r' Later children are not affected."},'
+        r'{"name":"count","type":"long","default":0,"doc":"The number of children that earlier batches have stopped or '
+        r'killed."}],"doc":"Stop or kill the running iterations of a foreach step, or the running round of a while step'
+        r'."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x2412CEEF641F812F
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    # The user who made the request.
+    author: str
+    # The composite step of this instance.
+    step_id: str
+    action: Action
+    # The reason, as text for people.
+    reason: str
+    # The last child that the previous batch looked at. A decision handles one batch and sends itself a command for the
+    # next.
+    after_number: int = 0
+    # The last child at the time of the request. Later children are not affected.
+    upto_number: int | None = None
+    # The number of children that earlier batches have stopped or killed.
+    count: int = 0
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        step_id_ = self.step_id.encode()
+        reason_ = self.reason.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                _ACTION.put(self.action),
+                wire.SIZES[len(reason_)],
+                reason_,
+                wire.long(self.after_number),
+                b"\x00" if self.upto_number is None else b"\x02" + wire.long(self.upto_number),
+                wire.long(self.count),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        action_, at = _ACTION.at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            after_number_, at = wire.long_at(data, at)
+        else:
+            after_number_, at = n >> 1, at + 1
+        if data[at]:
+            upto_number_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            upto_number_, at = None, at + 1
+        if (n := data[at]) & 129:
+            count_, at = wire.long_at(data, at)
+        else:
+            count_, at = n >> 1, at + 1
+        value = cls(request_id_, author_, step_id_, action_, reason_, after_number_, upto_number_, count_)
+        return value, at
+
+
 class TerminateInstance(Contract, frozen=True, gc=False):
     """Stop or kill an instance, queued or running."""
 
@@ -9552,6 +9652,7 @@ __all__ = [
     "SubscribeTrigger",
     "TagWorkflow",
     "Task",
+    "TerminateChildren",
     "TerminateInstance",
     "TerminateInstances",
     "TerminateRun",

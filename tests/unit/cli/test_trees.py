@@ -136,3 +136,15 @@ def test_a_step_of_an_iteration_is_restarted_from_the_inline_root(place: Place, 
         return [one["params"].get("x") for one in steps] == [7, 7, 7]
 
     until(given, "all iterations to have the parameter")
+
+
+def test_all_iterations_that_run_are_stopped_by_their_workflow_id(place: Place) -> None:
+    kind = f"works-{len(place.get('/workflows')['elements'])}"
+    name = place.push(foreach("loop", [1, 2, 3], step("work", kind)))
+    place.start(name)
+    inline = place.take(kind)[0]["workflow_id"]
+
+    told = kapelle(place, "workflow", "stop", inline, "--yes").stdout
+
+    assert "3" in told
+    assert place.ended(name, 1) == "STOPPED"

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from kapelle.processors.decisions import LATER, Done
+from kapelle.processors.decisions import LATER, Done, unchanged
 from kapelle.processors.definitions import StepKind
 from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.params import ParamError
@@ -32,10 +32,12 @@ from kapelle.processors.runs.states import ACTIVE, ENDS_AS, RESTARTABLE_IN_RUN, 
 from kapelle.processors.runs.tables import RunRow, StepRow
 from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL, ids_of
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action, RestartPolicy, StepStatus
+from kapelle.schemas.contracts import Action, InstanceStatus, RestartPolicy, StepStatus
 
 # What can be asked for a step, besides restarting it.
 TAKEN: Final = frozenset(ENDS_AS) | {Action.BYPASS}
+# What can be asked for an iteration or a round, and the status that it has then.
+STATUS_AFTER: Final = {Action.STOP: InstanceStatus.STOPPED, Action.KILL: InstanceStatus.FAILED}
 
 
 @on_draft.carries_out(c.ActOnStep)
@@ -96,8 +98,10 @@ def terminate_instance(request: c.TerminateInstance, draft: RunDraft, now_ms: in
     run = draft.state.runs.get((draft.key,))
     if run is None or not is_inline(run.workflow_id):
         raise not_found("Expected an iteration or a round that has run, but there is none")
-    if request.action not in (Action.STOP, Action.KILL):
+    if request.action not in STATUS_AFTER:
         raise invalid(f"Expected STOP or KILL, but found {request.action}")
+    if run.status is STATUS_AFTER[request.action]:
+        return unchanged(f"The run is {run.status} already", instance_id=run.instance_id)
     if run.status in INSTANCE_TERMINAL:
         raise invalid(f"Expected {draft.key} to be running, but it is {run.status}")
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
