@@ -8020,8 +8020,8 @@ class TerminateChildren(Contract, frozen=True, gc=False):
         r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
         r'that does not know a newer symbol reads OTHER."}},'
         r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
-        r'{"name":"after_number","type":"long","default":0,"doc":"The last child that the previous batch looked at. A d'
-        r'ecision handles one batch and sends itself a command for the next."},'
+        r'{"name":"after_number","type":"long","default":0,"doc":"The last child that the previous batch has examined. '
+        r'A decision handles one batch and sends itself a command for the next."},'
         r'{"name":"upto_number","type":["null","long"],"default":null,"doc":"The last child at the time of the request.'
         r' Later children are not affected."},'
         r'{"name":"count","type":"long","default":0,"doc":"The number of children that earlier batches have stopped or '
@@ -8039,8 +8039,8 @@ class TerminateChildren(Contract, frozen=True, gc=False):
     action: Action
     # The reason, as text for people.
     reason: str
-    # The last child that the previous batch looked at. A decision handles one batch and sends itself a command for the
-    # next.
+    # The last child that the previous batch has examined. A decision handles one batch and sends itself a command for
+    # the next.
     after_number: int = 0
     # The last child at the time of the request. Later children are not affected.
     upto_number: int | None = None
