@@ -51,9 +51,10 @@ class Policy(CaselessEnum):
 
 
 class UpstreamMode(CaselessEnum):
-    """Where the restart of a step begins. Only the step itself is supported."""
+    """What the restart of a step runs again: the step, or the nearest ancestor that is no iteration and no round."""
 
     RESTART_FROM_STEP = "RESTART_FROM_STEP"
+    RESTART_FROM_INLINE_ROOT = "RESTART_FROM_INLINE_ROOT"
 
 
 class RestartBody(Body):
@@ -67,7 +68,7 @@ class RestartBody(Body):
 class StepRestartBody(Body):
     """Restart an ended instance from a step, or retry a step of a running instance."""
 
-    restart_policy: Policy = Policy.RESTART_FROM_SPECIFIC
+    restart_policy: Policy | None = None
     upstream_restart_mode: UpstreamMode = UpstreamMode.RESTART_FROM_STEP
     request_id: RequestId = None
     step_run_params: dict[str, object] | None = None

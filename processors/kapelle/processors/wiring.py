@@ -73,7 +73,9 @@ WORKFLOW_EVENTS: Final = Stream(
     key=KeyForm.WORKFLOW,
 )
 RUN_COMMANDS: Final = Stream(
-    "runs.commands", (c.ActOnStep, c.RestartRun, c.TerminateInstance, c.ReportTask), key=KeyForm.INSTANCE
+    "runs.commands",
+    (c.ActOnStep, c.RestartRun, c.TerminateInstance, c.TerminateChildren, c.UnblockInstances, c.ReportTask),
+    key=KeyForm.INSTANCE,
 )
 RUN_INTERNAL: Final = Stream(
     "runs.internal",
@@ -88,6 +90,7 @@ RUN_INTERNAL: Final = Stream(
         c.RestartChild,
         c.EndChild,
         c.RestartRun,
+        c.TerminateChildren,
     ),
     key=KeyForm.INSTANCE,
 )

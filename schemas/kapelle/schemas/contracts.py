@@ -997,6 +997,18 @@ class ChildrenLaunched(Contract, frozen=True, gc=False):
         return value, at
 
 
+class RestartPolicy(StrEnum):
+    """The rule for which steps of an instance run again. A reader that does not know a newer symbol reads OTHER."""
+
+    RESTART_FROM_BEGINNING = "RESTART_FROM_BEGINNING"
+    RESTART_FROM_INCOMPLETE = "RESTART_FROM_INCOMPLETE"
+    RESTART_FROM_SPECIFIC = "RESTART_FROM_SPECIFIC"
+    OTHER = "OTHER"
+
+
+_RESTART_POLICY: Final = wire.Symbols(RestartPolicy)
+
+
 class ChildrenPlanned(Contract, frozen=True, gc=False):
     """A composite step knows which children it will have."""
 
@@ -1029,10 +1041,15 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
         r'{"name":"digest","type":"string","doc":"The digest of the parameters of the step."},'
         r'{"name":"values","type":"string","default":"{}","doc":"The loop values of the next round of a while step, as '
         r'JSON."},'
+        r'{"name":"downstream_policy","type":["null",'
+        r'{"name":"kapelle.RestartPolicy","type":"enum","symbols":["RESTART_FROM_BEGINNING","RESTART_FROM_INCOMPLETE","'
+        r'RESTART_FROM_SPECIFIC","OTHER"],"default":"OTHER","doc":"The rule for which steps of an instance run again. A'
+        r' reader that does not know a newer symbol reads OTHER."}],"default":null,"doc":"How children restart that run'
+        r' again but did not succeed; null if nobody said so."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A composite step knows which'
         r' children it will have."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x061675B62859C371
+    FINGERPRINT: ClassVar[int] = 0xD6A683B40D61884E
 
     # The run of the parent.
     run_id: int
@@ -1062,6 +1079,8 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
     is_sync: bool = True
     # The loop values of the next round of a while step, as JSON.
     values: str = "{}"
+    # How children restart that run again but did not succeed; null if nobody said so.
+    downstream_policy: RestartPolicy | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         step_id_ = self.step_id.encode()
@@ -1088,6 +1107,7 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
                 digest_,
                 wire.SIZES[len(values_)],
                 values_,
+                b"\x00" if self.downstream_policy is None else b"\x02" + _RESTART_POLICY.put(self.downstream_policy),
                 wire.moment(self.at_ms),
             )
         )
@@ -1145,6 +1165,10 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
             values_, at = wire.string_at(data, at)
         else:
             values_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            downstream_policy_, at = wire.nullable_at(data, at, _RESTART_POLICY.at)
+        else:
+            downstream_policy_, at = None, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(
             run_id_,
@@ -1163,6 +1187,7 @@ class ChildrenPlanned(Contract, frozen=True, gc=False):
             is_strict_,
             is_sync_,
             values_,
+            downstream_policy_,
         )
         return value, at
 
@@ -4942,18 +4967,6 @@ class RestartChild(Contract, frozen=True, gc=False):
         return value, at
 
 
-class RestartPolicy(StrEnum):
-    """The rule for which steps of an instance run again. A reader that does not know a newer symbol reads OTHER."""
-
-    RESTART_FROM_BEGINNING = "RESTART_FROM_BEGINNING"
-    RESTART_FROM_INCOMPLETE = "RESTART_FROM_INCOMPLETE"
-    RESTART_FROM_SPECIFIC = "RESTART_FROM_SPECIFIC"
-    OTHER = "OTHER"
-
-
-_RESTART_POLICY: Final = wire.Symbols(RestartPolicy)
-
-
 class RestartRequested(Contract, frozen=True, gc=False):
     """A new run of the instance was requested: of `workflows`, or of the parent if the instance is a child."""
 
@@ -5039,10 +5052,12 @@ class RestartRun(Contract, frozen=True, gc=False):
         r'{"name":"step_run_params","type":"string","default":"{}","doc":"Definitions of parameters by step id, as JSON'
         r'."},'
         r'{"name":"from_inline_root","type":"boolean","default":false,"doc":"Whether the nearest ancestor that was push'
-        r'ed is restarted, so that step parameters reach every iteration."}],"doc":"Run an instance again, or one step '
-        r'of a running instance."}'
+        r'ed is restarted, so that step parameters reach every iteration."},'
+        r'{"name":"downstream_policy","type":["null","kapelle.RestartPolicy"],"default":null,"doc":"For the restart of '
+        r'a step: how iterations, rounds and subworkflows restart that run again with it."}],"doc":"Run an instance aga'
+        r'in, or one step of a running instance."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x0DFEC5B5F6EE1056
+    FINGERPRINT: ClassVar[int] = 0xB32D09201F7E8025
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -5056,6 +5071,8 @@ class RestartRun(Contract, frozen=True, gc=False):
     step_run_params: str = "{}"
     # Whether the nearest ancestor that was pushed is restarted, so that step parameters reach every iteration.
     from_inline_root: bool = False
+    # For the restart of a step: how iterations, rounds and subworkflows restart that run again with it.
+    downstream_policy: RestartPolicy | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -5076,6 +5093,7 @@ class RestartRun(Contract, frozen=True, gc=False):
                 wire.SIZES[len(step_run_params_)],
                 step_run_params_,
                 wire.boolean(self.from_inline_root),
+                b"\x00" if self.downstream_policy is None else b"\x02" + _RESTART_POLICY.put(self.downstream_policy),
             )
         )
 
@@ -5103,7 +5121,20 @@ class RestartRun(Contract, frozen=True, gc=False):
         else:
             step_run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         from_inline_root_, at = wire.boolean_at(data, at)
-        value = cls(request_id_, author_, policy_, step_id_, run_params_, step_run_params_, from_inline_root_)
+        if data[at]:
+            downstream_policy_, at = wire.nullable_at(data, at, _RESTART_POLICY.at)
+        else:
+            downstream_policy_, at = None, at + 1
+        value = cls(
+            request_id_,
+            author_,
+            policy_,
+            step_id_,
+            run_params_,
+            step_run_params_,
+            from_inline_root_,
+            downstream_policy_,
+        )
         return value, at
 
 
@@ -8026,6 +8057,106 @@ class Task(Contract, frozen=True, gc=False):
         return value, at
 
 
+class TerminateChildren(Contract, frozen=True, gc=False):
+    """Stop or kill the running iterations of a foreach step, or the running round of a while step."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TerminateChildren"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TerminateChildren","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"step_id","type":"string","doc":"The composite step of this instance."},'
+        r'{"name":"action","type":'
+        r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
+        r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
+        r'that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"after_number","type":"long","default":0,"doc":"The last child that the previous batch has examined. '
+        r'A decision handles one batch and sends itself a command for the next."},'
+        r'{"name":"upto_number","type":["null","long"],"default":null,"doc":"The last child at the time of the request.'
+        r' Later children are not affected."},'
+        r'{"name":"count","type":"long","default":0,"doc":"The number of children that earlier batches have stopped or '
+        r'killed."}],"doc":"Stop or kill the running iterations of a foreach step, or the running round of a while step'
+        r'."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x2412CEEF641F812F
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    # The user who made the request.
+    author: str
+    # The composite step of this instance.
+    step_id: str
+    action: Action
+    # The reason, as text for people.
+    reason: str
+    # The last child that the previous batch has examined. A decision handles one batch and sends itself a command for
+    # the next.
+    after_number: int = 0
+    # The last child at the time of the request. Later children are not affected.
+    upto_number: int | None = None
+    # The number of children that earlier batches have stopped or killed.
+    count: int = 0
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        step_id_ = self.step_id.encode()
+        reason_ = self.reason.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                _ACTION.put(self.action),
+                wire.SIZES[len(reason_)],
+                reason_,
+                wire.long(self.after_number),
+                b"\x00" if self.upto_number is None else b"\x02" + wire.long(self.upto_number),
+                wire.long(self.count),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        action_, at = _ACTION.at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            after_number_, at = wire.long_at(data, at)
+        else:
+            after_number_, at = n >> 1, at + 1
+        if data[at]:
+            upto_number_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            upto_number_, at = None, at + 1
+        if (n := data[at]) & 129:
+            count_, at = wire.long_at(data, at)
+        else:
+            count_, at = n >> 1, at + 1
+        value = cls(request_id_, author_, step_id_, action_, reason_, after_number_, upto_number_, count_)
+        return value, at
+
+
 class TerminateInstance(Contract, frozen=True, gc=False):
     """Stop or kill an instance, queued or running."""
 
@@ -9579,6 +9710,7 @@ __all__ = [
     "SubscribeTrigger",
     "TagWorkflow",
     "Task",
+    "TerminateChildren",
     "TerminateInstance",
     "TerminateInstances",
     "TerminateRun",

@@ -18,7 +18,7 @@ from kapelle.client import results as r
 from kapelle.client.calls import Call, Definition, Params
 from kapelle.client.events import AsyncEvents
 from kapelle.client.exchange import TIMEOUT_S, Address, LastWrite, absence, answer, arguments, may_try_again, pauses
-from kapelle.client.options import InstanceFilters, StartOptions
+from kapelle.client.options import InstanceFilters, StartOptions, StepRestartOptions
 from kapelle.client.signals import AsyncSignals, AsyncTriggers
 from kapelle.client.watching import Watching
 
@@ -297,12 +297,16 @@ class Steps(Resource):
         step_id: str,
         *,
         params: Params | None = None,
-        request_id: str | None = None,
+        **more: Unpack[StepRestartOptions],
     ) -> r.Done:
-        """Restart an ended instance from this step, or retry a failed step of a running instance."""
-        return await self._client.send(
-            calls.restart_step(workflow_id, instance_id, step_id, params=params, key=request_id)
-        )
+        """Restart an ended instance from this step, or retry a failed step of a running instance.
+
+        `policy` says how iterations, rounds and subworkflows restart that run again with it. `from_inline_root`
+        restarts the nearest ancestor that is no iteration and no round instead, by `policy`. Then `params` reach the
+        step in every iteration that runs again.
+        """
+        call = calls.restart_step((workflow_id, instance_id, step_id), params=params, more=more)
+        return await self._client.send(call)
 
     async def stop(
         self, workflow_id: str, instance_id: int, step_id: str, *, reason: str = "", request_id: str | None = None

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from kapelle.client import results as r
-from kapelle.client.options import InstanceFilters, StartOptions
+from kapelle.client.options import InstanceFilters, StartOptions, StepRestartOptions
 from kapelle.client.parameters import params_json
 from kapelle.client.workflows import Workflow
 
@@ -255,11 +255,15 @@ def list_children(
     return read(r.Page[r.InstanceRecord], *path, status=wanted, limit=limit, cursor=cursor)
 
 
-def restart_step(
-    workflow_id: str, instance_id: int, step_id: str, *, params: Params | None, key: str | None
-) -> Call[r.Done]:
+def restart_step(at: tuple[str, int, str], *, params: Params | None, more: StepRestartOptions) -> Call[r.Done]:
+    workflow_id, instance_id, step_id = at
     path = (*_instance(workflow_id, instance_id), "steps", step_id, "actions", "restart")
-    return write("POST", r.Done, *path, body=members(step_run_params=_params(params)), key=key)
+    body = members(
+        step_run_params=_params(params),
+        restart_policy=more.get("policy"),
+        upstream_restart_mode="RESTART_FROM_INLINE_ROOT" if more.get("from_inline_root") else None,
+    )
+    return write("POST", r.Done, *path, body=body, key=more.get("request_id"))
 
 
 def act_on_step(at: tuple[str, int, str], action: str, *, reason: str, key: str | None) -> Call[r.Done]:

@@ -1,4 +1,4 @@
-"""Options of starts, and filters of instances."""
+"""Options of starts and restarts, and filters of instances."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -14,6 +14,14 @@ class StartOptions(TypedDict, total=False):
     artifacts: dict[str, object]
     correlation_id: str
     persist_failed_run: bool
+
+
+class StepRestartOptions(TypedDict, total=False):
+    """Options of the restart of a step."""
+
+    policy: str | None
+    from_inline_root: bool
+    request_id: str | None
 
 
 class InstanceFilters(TypedDict, total=False):

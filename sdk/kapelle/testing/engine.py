@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 import msgspec
 
@@ -192,6 +192,13 @@ class Refused(AssertionError):
         self.event = event
 
 
+class RestartOptions(TypedDict, total=False):
+    """Options of the restart of a step."""
+
+    from_inline_root: bool  # restart the nearest ancestor that is no iteration and no round
+    downstream_policy: RestartPolicy | str | None  # how children restart that run again with the step
+
+
 class RunHandle:
     """An instance of a workflow: its state, and the actions on it."""
 
@@ -297,8 +304,10 @@ class RunHandle:
         step_id: str | None = None,
         run_params: Mapping[str, object] | None = None,
         step_run_params: Mapping[str, object] | None = None,
+        **more: Unpack[RestartOptions],
     ) -> None:
         """Restart the instance, or a step of it."""
+        downstream = more.get("downstream_policy")
         command = c.RestartRun(
             self.engine.request_id(),
             AUTHOR,
@@ -306,6 +315,8 @@ class RunHandle:
             step_id,
             json.dumps(run_params or {}),
             json.dumps(step_run_params or {}),
+            from_inline_root=more.get("from_inline_root", False),
+            downstream_policy=None if downstream is None else RestartPolicy(downstream),
         )
         self.engine.send(RUN_COMMANDS, self.key, command)
 

@@ -8,7 +8,7 @@ from tests.integration.api.places import Place, definition
 
 JSON = {"Content-Type": "application/json"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
-INLINE = {"upstream_restart_mode": "RESTART_FROM_INLINE_ROOT"}
+NOWHERE = {"upstream_restart_mode": "RESTART_FROM_NOWHERE"}
 START = "/workflows/etl/versions/active/actions/start"
 TEMPLATE = {"workflow": {"id": "new", "steps": [{"template": {"id": "made", "sub_type": "etl"}}]}}
 RESTART = "/workflows/etl/instances/1/actions/restart"
@@ -136,7 +136,7 @@ TABLE: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("PUT", "/workflows/etl/instances/1/steps/only/actions/explode", {}, 400, "path.action"),
     ("POST", "/workflows/etl/instances/1/steps/none/actions/restart", {"json": {}}, 400, "'none'"),
     ("POST", "/workflows/etl/instances/1/steps/only/actions/restart", {"json": {"mode": 1}}, 400, "body.mode"),
-    ("POST", "/workflows/etl/instances/1/steps/only/actions/restart", {"json": INLINE}, 400, "upstream_restart_mode"),
+    ("POST", "/workflows/etl/instances/1/steps/only/actions/restart", {"json": NOWHERE}, 400, "upstream_restart_mode"),
     # Tasks
     ("POST", "/tasks/poll", {"json": {}}, 400, "body.worker: Expected a value, which is required, but found nothing"),
     ("POST", "/tasks/poll", {"json": {"worker": "w", "types": []}}, 400, "body.types: Expected 1 or more of them"),

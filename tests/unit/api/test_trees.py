@@ -87,11 +87,13 @@ def test_an_iteration_is_ended_by_its_own_address(api: Place, loop: Loop, action
     assert api.get(loop.at)["status"] == "IN_PROGRESS"
 
 
-def test_the_end_of_an_iteration_that_has_ended_is_refused(api: Place, loop: Loop) -> None:
+def test_another_end_of_an_iteration_that_has_ended_is_refused(api: Place, loop: Loop) -> None:
     api.call("PUT", loop.inline(2, "/actions/stop"))
 
-    problem = api.call("PUT", loop.inline(2, "/actions/stop"), 400)
+    same = api.call("PUT", loop.inline(2, "/actions/stop"))
+    problem = api.call("PUT", loop.inline(2, "/actions/kill"), 400)
 
+    assert (same["status"], same["message"]) == ("UNCHANGED", "The run is STOPPED already")
     assert "STOPPED" in problem["detail"]
 
 

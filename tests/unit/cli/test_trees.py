@@ -302,3 +302,31 @@ def test_a_restart_of_a_step_in_an_iteration_tells_which_run_carries_it_out(
 
     assert restarted == f"{inline} 2 work is restarted in run 2 of {name} 1\n"
     assert "children       3 iterations: 2 SUCCEEDED, 1 " in told
+
+
+def test_a_step_of_an_iteration_is_restarted_from_the_inline_root(place: Place, failed: tuple[str, str]) -> None:
+    name, inline = failed
+
+    told = kapelle(
+        place, "step", "restart", inline, "2", "work", "--from-inline-root", "--from-start", "--param", "x=7"
+    ).stdout
+
+    assert told == f"{inline} 2 work is restarted in run 2 of {name} 1\n"
+
+    def given() -> bool:
+        steps = [place.get(f"/workflows/{inline}/instances/{number}/steps/work") for number in (1, 2, 3)]
+        return [one["params"].get("x") for one in steps] == [7, 7, 7]
+
+    until(given, "all iterations to have the parameter")
+
+
+def test_all_iterations_that_run_are_stopped_by_their_workflow_id(place: Place) -> None:
+    kind = f"works-{len(place.get('/workflows')['elements'])}"
+    name = place.push(foreach("loop", [1, 2, 3], step("work", kind)))
+    place.start(name)
+    inline = place.take(kind)[0]["workflow_id"]
+
+    told = kapelle(place, "workflow", "stop", inline, "--yes").stdout
+
+    assert "3" in told
+    assert place.ended(name, 1) == "STOPPED"

@@ -225,6 +225,20 @@ def test_parameters_of_a_start_are_plain_values_or_definitions() -> None:
     assert b'"value":0.10}' in server.asked[0].content
 
 
+def test_a_restart_of_a_step_says_no_more_than_it_was_given() -> None:
+    server = FakeServer(DONE, DONE)
+    with Client(URL, transport=server.transport) as client:
+        client.steps.restart("etl", 7, "load", params={"rows": 3})
+        plain = server.body
+        client.steps.restart("etl", 7, "load", policy="RESTART_FROM_BEGINNING", from_inline_root=True)
+
+    assert plain == {"step_run_params": {"rows": {"type": "LONG", "value": 3}}}
+    assert server.body == {
+        "restart_policy": "RESTART_FROM_BEGINNING",
+        "upstream_restart_mode": "RESTART_FROM_INLINE_ROOT",
+    }
+
+
 def test_answers_are_typed_and_may_have_members_that_are_not_known_yet() -> None:
     server = FakeServer(ok(**RUN, reason="because", something_new=1))
     with Client(URL, transport=server.transport) as client:

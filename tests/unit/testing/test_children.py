@@ -61,3 +61,14 @@ def test_a_step_without_children_has_none(run: RunHandle) -> None:
     assert first.iterations("fetch") == []
     with pytest.raises(AssertionError, match=r"Expected step 'fetch' of .* to have started a subworkflow"):
         first.child("fetch")
+
+
+def test_a_step_of_an_iteration_is_restarted_from_the_inline_root(engine: Engine, run: RunHandle) -> None:
+    _, second = run.iterations("regions")
+    run.stop()
+
+    second.restart(
+        step_id="fetch", step_run_params={"fetch": {"rows": {"type": "LONG", "value": 9}}}, from_inline_root=True
+    )
+
+    assert [engine.task(one, "fetch").params["rows"] for one in run.iterations("regions")] == [9, 9]

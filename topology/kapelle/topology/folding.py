@@ -6,9 +6,9 @@ what records set off takes its topics after `cascade_ms_max`; background timers 
 and then rest for `REST_FACTOR` times as long as they took. Those who read the events need that time: they may share the
 CPU, or the interpreter. Input does not end the rest, because the events of background work are input too.
 
-Background work is alone if nothing else was folded for `ALONE_AFTER_S` (publishers do not count: they follow it), and if
-it had a CPU for itself: work that had to wait for a CPU or for the interpreter shows that others need it. Alone, it gets
-`alone_ms_max` and rests only for a small part of that (`ALONE_SHARE`). The next request of anybody ends this.
+Background work is alone if nothing else was folded for `ALONE_AFTER_S` (publishers do not count: they follow it), and
+if it had a CPU for itself: work that had to wait for a CPU or for the interpreter shows that others need it. Alone, it
+gets `alone_ms_max` and rests only for a small part of that (`ALONE_SHARE`). The next request of anybody ends this.
 """
 
 import math

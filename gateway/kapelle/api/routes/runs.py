@@ -12,7 +12,7 @@ from kapelle.api.callers import Caller, EndAction, EndActionAt, InstanceAt, RunA
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest
 from kapelle.api.routes.guards import OPERATOR, WRITES
-from kapelle.api.routes.workflows import tell
+from kapelle.api.routes.workflows import tell, unblock_child
 from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.runs.composites.identity import is_inline
 from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_COMMANDS, run_key
@@ -125,6 +125,9 @@ async def act_on_instance(
     caller = caller.named(said.request_id)
     if action is EndAction.UNBLOCK:
         workflow_id, instance_id = at
+        if is_inline(workflow_id):
+            answer = await unblock_child(here, caller, at, said.reason)
+            return json_response({**answer, "workflow_instance_id": instance_id})
         command = c.UnblockInstances(caller.request_id, caller.user, said.reason, instance_id)
         return json_response(await tell(here, caller, workflow_id, command))
     return await _terminate(here, caller, at, Action[action.name], said.reason)

@@ -4,7 +4,7 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 
 from kapelle.api.asking import members_of, text_of
-from kapelle.api.bodies import ActionBody, StepRestartBody
+from kapelle.api.bodies import ActionBody, StepRestartBody, UpstreamMode
 from kapelle.api.callers import InstanceAt, Page, Reader, RunSelector, StepActionAt, StepAt, Writer, number_of
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.filtering import Status
@@ -102,17 +102,30 @@ async def _shown(
 async def restart_step(
     request: Request, here: Here, caller: Writer, at: StepAt, body: StepRestartBody | None = None
 ) -> Response:
-    """Restart an ended instance from this step in a new run, or retry a failed step of a running instance."""
+    """Restart an ended instance from this step in a new run, or retry a failed step of a running instance.
+
+    The policy says how iterations, rounds and subworkflows restart that run again with it.
+
+    With RESTART_FROM_INLINE_ROOT the nearest ancestor that is no iteration and no round is restarted by the policy
+    instead, and the parameters reach the step in every iteration that runs again.
+    """
     said = body or StepRestartBody()
     caller, members = caller.named(said.request_id), await members_of(request)
     workflow_id, instance_id, step_id = at
     given = text_of(members, "step_run_params", "")
+    asked = None if said.restart_policy is None else RestartPolicy(said.restart_policy)
+    from_inline_root = said.upstream_restart_mode is UpstreamMode.RESTART_FROM_INLINE_ROOT
+    policy, downstream = RestartPolicy.RESTART_FROM_SPECIFIC, asked
+    if from_inline_root:
+        policy, downstream = asked or RestartPolicy.RESTART_FROM_INCOMPLETE, None
     command = c.RestartRun(
         caller.request_id,
         caller.user,
-        RestartPolicy.RESTART_FROM_SPECIFIC,
+        policy,
         step_id,
         step_run_params=_of_step(step_id, given) if given else "{}",
+        from_inline_root=from_inline_root,
+        downstream_policy=None if downstream is RestartPolicy.RESTART_FROM_SPECIFIC else downstream,
     )
     return await ask_run(here, caller, (workflow_id, instance_id), command)
 

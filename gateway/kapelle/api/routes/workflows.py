@@ -10,10 +10,12 @@ from kapelle.api.callers import Caller, EndAction, EndActionAt, Page, Reader, Se
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest, NotFound
 from kapelle.api.routes.guards import ADMIN, OPERATOR, READS, VIEWER, WRITES
-from kapelle.processors.wiring import WORKFLOW_COMMANDS
+from kapelle.processors.runs.composites.identity import is_inline
+from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_COMMANDS, run_key
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contract import Contract
 from kapelle.schemas.contracts import Action
+from kapelle.views.queries import instances
 from kapelle.views.queries import workflows as queries
 
 router = APIRouter(prefix="/workflows", tags=["workflows"])
@@ -133,10 +135,14 @@ async def act_on_all(
 ) -> Response:
     """Stop or kill every queued or running instance, or unblock all failed ones.
 
-    Killed instances end as FAILED. Unblocking lets the run strategy continue past failed instances.
+    Killed instances end as FAILED. Unblocking lets the run strategy continue past failed instances. The id of
+    iterations or of rounds stands for those that run: a `foreach` launches more unless one has failed. They are in no
+    queue, so there is nothing to unblock.
     """
     said = body or ActionBody()
     caller = caller.named(said.request_id)
+    if is_inline(workflow_id):
+        return json_response(await _act_on_children(here, caller, workflow_id, action, said.reason))
     if action is EndAction.UNBLOCK:
         unblock = c.UnblockInstances(caller.request_id, caller.user, said.reason)
         return json_response(await tell(here, caller, workflow_id, unblock))
@@ -144,3 +150,26 @@ async def act_on_all(
     answer = await tell(here, caller, workflow_id, command)
     answer["count"] = await here.read(queries.terminated, workflow_id, caller.request_id)
     return json_response(answer)
+
+
+async def _act_on_children(
+    here: Context, caller: Caller, inline_id: str, action: EndAction, reason: str
+) -> dict[str, object]:
+    """Ask the parent of iterations or rounds: no workflow was pushed under their id."""
+    found = await here.read(instances.first_of, inline_id)
+    if found is None:
+        raise no_workflow(inline_id)
+    number, workflow_id, instance_id, step_id = found
+    if action is EndAction.UNBLOCK:
+        return await unblock_child(here, caller, (inline_id, number), reason)
+    command = c.TerminateChildren(caller.request_id, caller.user, step_id, Action[action.name], reason)
+    outcome = await ask(here, caller, Question(RUN_COMMANDS, run_key(workflow_id, instance_id), command, workflow_id))
+    count = await here.read(queries.terminated, workflow_id, caller.request_id)
+    return settled(outcome, caller, workflow_id=inline_id, count=count)
+
+
+async def unblock_child(here: Context, caller: Caller, at: tuple[str, int], reason: str) -> dict[str, object]:
+    """Ask an iteration or a round, which answers that nothing changes."""
+    command = c.UnblockInstances(caller.request_id, caller.user, reason)
+    outcome = await ask(here, caller, Question(RUN_COMMANDS, run_key(*at), command, at[0]))
+    return settled(outcome, caller)

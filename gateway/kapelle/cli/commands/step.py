@@ -90,6 +90,22 @@ def restart(
     step_id: StepId,
     *,
     param: Param = None,
+    from_inline_root: Annotated[
+        bool,
+        typer.Option(
+            "--from-inline-root",
+            help="Restart the nearest ancestor that is no iteration and no round. --param reaches the step in every "
+            "iteration that runs again.",
+        ),
+    ] = False,
+    from_start: Annotated[
+        bool,
+        typer.Option(
+            "--from-start",
+            help="Run all steps again of each iteration, round or subworkflow that restarts, not only the incomplete "
+            "ones.",
+        ),
+    ] = False,
     request_id: RequestId = None,
     url: Url = URL,
     form: Output = Form.TEXT,
@@ -100,9 +116,18 @@ def restart(
     Examples:
       kapelle step restart etl 12 load
       kapelle step restart etl 12 load --param rows=10
+      kapelle step restart maestro_foreach_d64726f967bd20e28cb0e988 2 load --from-inline-root --param rows=10
     """
     with connected(url) as client:
-        done = client.steps.restart(workflow_id, instance_id, step_id, params=given(param or ()), request_id=request_id)
+        done = client.steps.restart(
+            workflow_id,
+            instance_id,
+            step_id,
+            params=given(param or ()),
+            policy="RESTART_FROM_BEGINNING" if from_start else None,
+            from_inline_root=from_inline_root,
+            request_id=request_id,
+        )
     run = _in_run(done, (workflow_id, instance_id))
     output.show_outcome(done, form, f"{workflow_id} {instance_id} {step_id} is restarted{run}")
 

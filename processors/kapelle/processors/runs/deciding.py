@@ -4,6 +4,7 @@
 |---|---|
 | here | `StartRun`, `EndQueuedRun`, `TerminateRun`, `ReportTask`, `MatchDependency`, and timers that are due |
 | `people` | the requests `ActOnStep`, `RestartRun` and, for iterations and rounds, `TerminateInstance` |
+| `terminations` | `TerminateChildren` and `UnblockInstances`, which are for all iterations of a step |
 | `children` | `RecordChildStart` and `RecordChildEnd`, with which children answer |
 | `climbing` | `RestartBelow`, `RestartChild` and `EndChild`, with which a restart or a stop finds its way in a tree |
 | `givenup` | what follows when one of these decisions is given up |
@@ -19,7 +20,7 @@ from kapelle.processors.messages import TimerDue
 from kapelle.processors.params import BadNumber, duration_ms
 from kapelle.processors.params.durations import DURATION_MS_DEFAULT, DURATION_MS_MAX
 from kapelle.processors.params.stored import values_of
-from kapelle.processors.runs import (  # three of them only register what they decide
+from kapelle.processors.runs import (  # four of them only register what they decide
     children,
     climbing,  # noqa: F401
     dependencies,
@@ -27,6 +28,7 @@ from kapelle.processors.runs import (  # three of them only register what they d
     people,  # noqa: F401
     restarts,
     tasks,
+    terminations,  # noqa: F401
 )
 from kapelle.processors.runs.attempts import attempt_of
 from kapelle.processors.runs.behaviours import BEHAVIOURS

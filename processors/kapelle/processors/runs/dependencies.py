@@ -62,6 +62,11 @@ def are_there(context: RunContext, step: StepPlan, attempt: Attempt) -> bool:
     return False
 
 
+def is_waiting(context: RunContext, step_id: str) -> bool:
+    """Whether another attempt at a step would wait for a signal: for one that the last attempt has waited for."""
+    return any(row.sequence is None for _, row in context.state.waits.prefix((context.key, step_id)))
+
+
 def _wanted(context: RunContext, step: StepPlan, attempt: Attempt) -> Iterator[tuple[str, str]]:
     """The name and the conditions of each dependency, its expressions evaluated."""
     for dependency in step.step.signal_dependencies:

@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from kapelle.processors.decisions import LATER, Done
+from kapelle.processors.decisions import LATER, Done, unchanged
+from kapelle.processors.definitions import StepKind
 from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.params import ParamError
 from kapelle.processors.refusals import conflict, invalid, not_found
@@ -27,17 +28,17 @@ from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.params import parsed_object
 from kapelle.processors.runs.processor import RunDraft, on_draft
 from kapelle.processors.runs.restarted import By, restarted_params
-from kapelle.processors.runs.restarts import Restart
+from kapelle.processors.runs.restarts import WHOLE, Restart
 from kapelle.processors.runs.states import ACTIVE, ENDS_AS, RESTARTABLE_IN_RUN, STEP_ACTIONS
 from kapelle.processors.runs.tables import RunRow, StepRow
 from kapelle.processors.wiring import WORKFLOW_INTERNAL, ids_of
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action, RestartPolicy, StepStatus
+from kapelle.schemas.contracts import Action, InstanceStatus, RestartPolicy, StepStatus
 
 # What can be asked for a step, besides restarting it.
 TAKEN: Final = frozenset(ENDS_AS) | {Action.BYPASS}
-# How the nearest ancestor that was pushed can be restarted: the step that is meant is none of its own.
-WHOLE: Final = (RestartPolicy.RESTART_FROM_INCOMPLETE, RestartPolicy.RESTART_FROM_BEGINNING)
+# What can be asked for an iteration or a round, and the status that it has then.
+STATUS_AFTER: Final = {Action.STOP: InstanceStatus.STOPPED, Action.KILL: InstanceStatus.FAILED}
 
 
 @on_draft.carries_out(c.ActOnStep)
@@ -101,8 +102,10 @@ def terminate_instance(request: c.TerminateInstance, draft: RunDraft, now_ms: in
     run = draft.state.runs.get((draft.key,))
     if run is None or not is_inline(run.workflow_id):
         raise not_found("Expected an iteration or a round that has run, but there is none")
-    if request.action not in (Action.STOP, Action.KILL):
+    if request.action not in STATUS_AFTER:
         raise invalid(f"Expected STOP or KILL, but found {request.action}")
+    if run.status is STATUS_AFTER[request.action]:
+        return unchanged(f"The run is {run.status} already", instance_id=run.instance_id)
     if run.status in INSTANCE_TERMINAL:
         raise invalid(f"Expected {draft.key} to be running, but it is {run.status}")
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
@@ -121,6 +124,9 @@ def terminate_instance(request: c.TerminateInstance, draft: RunDraft, now_ms: in
 def restart_run(request: c.RestartRun, draft: RunDraft, now_ms: int) -> Done:
     """Restart an instance that has ended, or a step of one that has not."""
     run = draft.state.runs.get((draft.key,))
+    refusal = restarts.downstream_refused(request)
+    if refusal is not None:
+        raise invalid(refusal)
     if run is None:
         return _restart_unknown(draft, request)
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
@@ -131,6 +137,7 @@ def restart_run(request: c.RestartRun, draft: RunDraft, now_ms: int) -> Done:
     if run.status not in INSTANCE_TERMINAL:
         return _restart_step(flow, request)
     refusal = restarts.refused(request, flow.plan, restarts.rows_of(draft.key, draft.state))
+    refusal = refusal or _pointless(flow, request)
     if refusal is not None:
         raise invalid(refusal)
     try:
@@ -141,7 +148,23 @@ def restart_run(request: c.RestartRun, draft: RunDraft, now_ms: int) -> Done:
     except ParamError as error:
         raise invalid(str(error)) from None
     step_id = request.step_id if request.policy is RestartPolicy.RESTART_FROM_SPECIFIC else None
-    return restart_ended(flow, request, Restart(request.policy, step_id, step_run_params), params)
+    restart = Restart(request.policy, step_id, step_run_params, downstream_policy=request.downstream_policy)
+    return restart_ended(flow, request, restart, params)
+
+
+def _pointless(flow: Flow, request: c.RestartRun) -> str | None:
+    """Why nothing can come of the policy for children; None if something can.
+
+    The restart of a child is also about composite steps of its ancestors, which only they know.
+    """
+    if request.downstream_policy is None or flow.run.parent is not None or request.step_id is None:
+        return None
+    if restarts.has_composites(request.step_id, flow.plan):
+        return None
+    return (
+        f"Expected {RestartPolicy.RESTART_FROM_SPECIFIC} for step {request.step_id!r}: neither it nor a step after it "
+        f"has children that could restart by {request.downstream_policy}"
+    )
 
 
 def _restart_unknown(draft: RunDraft, request: c.RestartRun) -> Done:
@@ -163,13 +186,15 @@ def _restart_unknown(draft: RunDraft, request: c.RestartRun) -> Done:
 
 
 def _home(flow: Flow, request: c.RestartRun) -> tuple[str, c.RestartRun]:
-    """The nearest ancestor that was pushed, and how it is restarted. What is given for steps reaches all iterations."""
+    """The nearest ancestor that was pushed, and how it is restarted. What is given for steps reaches all iterations.
+
+    While an iteration runs, its ancestor runs too and refuses the restart. The ancestor also knows a request that it
+    has carried out, and which may be the reason why the iteration runs.
+    """
     run, row = flow.run, flow.row(request.step_id or "")
     if request.policy not in WHOLE:
         raise invalid(f"Expected one of {', '.join(WHOLE)} as policy, but found {request.policy}")
-    if run.status not in INSTANCE_TERMINAL:
-        raise invalid(f"Expected {flow.key} to have ended, but it is {run.status}")
-    if request.step_id is not None and row is None:
+    if run.status in INSTANCE_TERMINAL and request.step_id is not None and row is None:
         raise invalid(f"Expected step {request.step_id!r:.80} to have been created, but it was not")
     home = run.parent.home if run.parent is not None and run.parent.kind in INLINE else flow.key
     return home, msgspec.structs.replace(request, step_id=None, from_inline_root=False)
@@ -201,6 +226,7 @@ def _restart_step(flow: Flow, request: c.RestartRun) -> Done:
         )
     )
     flow = Flow(draft, flow.cause, now_ms, BEHAVIOURS)  # one that knows the parameters
+    flow.descends = Restart(request.policy, request.step_id, downstream_policy=request.downstream_policy)
     retries = {**row.retries, "manual": row.retries.get("manual", 0) + 1}
     attempt = msgspec.structs.replace(attempt_of(request.step_id, row), retries=retries)
     flow.try_again(flow.plan.steps[request.step_id], attempt)
@@ -222,4 +248,18 @@ def _step_restart_refused(flow: Flow, request: c.RestartRun, row: StepRow | None
     mode = flow.plan.steps[request.step_id].step.failure_mode
     if mode != "FAIL_AFTER_RUNNING":
         return f"Expected the failure mode FAIL_AFTER_RUNNING of step {request.step_id!r}, but it is {mode}"
+    return (
+        None if request.downstream_policy is None else _pointless_now(flow, request.step_id, request.downstream_policy)
+    )
+
+
+def _pointless_now(flow: Flow, step_id: str, policy: RestartPolicy) -> str | None:
+    """Why nothing can come of the policy for children of a step that is tried again now; None if something can."""
+    if flow.plan.steps[step_id].step.kind is StepKind.STEP:
+        return (
+            f"Expected {RestartPolicy.RESTART_FROM_SPECIFIC} for step {step_id!r} while the instance runs: it has no "
+            f"children that could restart by {policy}"
+        )
+    if dependencies.is_waiting(flow, step_id):
+        return f"Expected step {step_id!r} to have its signals, so that its children restart now, but it lacks some"
     return None

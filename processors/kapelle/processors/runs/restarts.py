@@ -27,6 +27,8 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import RestartPolicy
 
 RESTART_BYTES_MAX: Final = 900_000
+# How an instance, or all children of a step, can be restarted.
+WHOLE: Final = (RestartPolicy.RESTART_FROM_INCOMPLETE, RestartPolicy.RESTART_FROM_BEGINNING)
 
 
 class Hop(msgspec.Struct, frozen=True, array_like=True):
@@ -49,6 +51,15 @@ class Restart(msgspec.Struct, frozen=True, omit_defaults=True):
     skip_steps: tuple[str, ...] = ()
     path: tuple[Hop, ...] = ()
     params: str | None = None  # of the instance at the end of the path, evaluated, as JSON; None: as they were
+    downstream_policy: RestartPolicy | None = None  # with a step: how the children of composite steps restart
+
+    @property
+    def downstream(self) -> RestartPolicy | None:
+        """How children of composite steps restart that run again; None if nobody has said so.
+
+        The policy for a whole instance is also that for its children, below the end of the path and beside the path.
+        """
+        return self.policy if self.policy in WHOLE else self.downstream_policy
 
     @property
     def first_step(self) -> str | None:
@@ -208,6 +219,22 @@ def refused(request: c.RestartRun, plan: Plan, rows: Mapping[str, StepRow]) -> s
     if request.policy is RestartPolicy.RESTART_FROM_SPECIFIC:
         return step_refused(request.step_id, plan, rows)
     return None
+
+
+def downstream_refused(request: c.RestartRun) -> str | None:
+    """Why children cannot be restarted like this; None if they can, or if nobody asks for it."""
+    if request.downstream_policy is None:
+        return None
+    if request.policy is not RestartPolicy.RESTART_FROM_SPECIFIC:
+        return f"Expected downstream_policy only for the restart of a step, but found it with {request.policy}"
+    if request.downstream_policy not in WHOLE:
+        return f"Expected one of {', '.join(WHOLE)} as downstream_policy, but found {request.downstream_policy}"
+    return None
+
+
+def has_composites(start: str, plan: Plan) -> bool:
+    """Whether a restart from a step runs steps that have children."""
+    return any(plan.steps[one].step.kind is not StepKind.STEP for one in _reachable(frozenset({start}), plan))
 
 
 def step_refused(step_id: str | None, plan: Plan, rows: Mapping[str, StepRow]) -> str | None:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from kapelle.processors.tables import Tables, table
-from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, Parent, StepStatus
+from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, Parent, RestartPolicy, StepStatus
 
 BYPASSED: Final = 0  # the number of no signal: the step goes on without the one that it waited for
 
@@ -154,6 +154,7 @@ class FanRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
     due_at_ms: int | None = None
     ending: EndingRow | None = None
     is_discarded: bool = False  # the step has begun again without these children, and has not planned others yet
+    downstream_policy: RestartPolicy | None = None  # how children restart that run again but did not succeed
 
 
 class ChildRow(msgspec.Struct, frozen=True, gc=False, array_like=True):

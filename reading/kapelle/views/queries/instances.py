@@ -36,6 +36,17 @@ def status_of(connection: sqlite3.Connection, workflow_id: str, instance_id: int
     return None if row is None else (row["run_id"], row["status"])
 
 
+def first_of(connection: sqlite3.Connection, inline_id: str) -> tuple[int, str, int, str] | None:
+    """The first iteration or round of an id that stands for them, and the step that it is a child of."""
+    row = connection.execute(
+        f"""SELECT i.instance_id, i.parent_workflow, i.parent_instance, i.parent_step FROM instances i
+        WHERE i.workflow_id = ? AND i.parent_step IS NOT NULL AND i.created_at_ms IS NOT NULL AND {HAS_HOME}
+        ORDER BY i.instance_id LIMIT 1""",  # noqa: S608 - values are bound
+        (inline_id,),
+    ).fetchone()
+    return None if row is None else (row[0], row[1], row[2], row[3])
+
+
 def runs(connection: sqlite3.Connection, workflow_id: str, instance_id: int, wanted: PageRequest) -> Page:
     """The runs of an instance, the latest first."""
     sign, order = (">", "ASC") if wanted.backwards else ("<", "DESC")

@@ -51,6 +51,7 @@ def children_planned(message: Message[c.ChildrenPlanned], state: Runs) -> None:
         oldest=event.next,
         is_sync=event.is_sync,
         values=event.values,
+        downstream_policy=event.downstream_policy,
     )
     if before is not None and event.counted_since == before.counted_since:
         fan = replace(fan, failed=before.failed, timed_out=before.timed_out, stopped=before.stopped)

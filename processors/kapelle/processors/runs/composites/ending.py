@@ -57,7 +57,7 @@ def fan_of(context: RunContext, step_id: str, row: StepRow) -> FanRow | None:
 def tell(context: RunContext, step_id: str, fan: FanRow, ending: Ending) -> None:
     """Note how the step will end, and tell the next children to stop. A timer tells the rest."""
     told = fan.ending.told if fan.ending is not None else 0
-    numbers, upto = _running(context, step_id, fan, told)
+    numbers, upto = running_after(context, step_id, told, fan.total)
     context.draft.emit(
         c.StepEnding(
             run_id=fan.run_id,
@@ -77,15 +77,15 @@ def tell(context: RunContext, step_id: str, fan: FanRow, ending: Ending) -> None
         _stop(context, step_id, fan, number, ending.reason)
 
 
-def _running(context: RunContext, step_id: str, fan: FanRow, told: int) -> tuple[list[int], int]:
-    """The next children that run, and the number up to which was looked.
+def running_after(context: RunContext, step_id: str, told: int, last: int) -> tuple[list[int], int]:
+    """The next children that run, up to the last one, and the number up to which was looked.
 
     One that a person has restarted may run although the step has not come to its number.
     """
     may_send = min(TOLD_MAX, context.may_send())
     if may_send == 0:
         return [], told
-    rows = context.state.children.range((context.key, step_id, told + 1), (context.key, step_id, fan.total + 1))
+    rows = context.state.children.range((context.key, step_id, told + 1), (context.key, step_id, last + 1))
     seen = list(islice(rows, LOOKED_AT_MAX + 1))
     found: list[int] = []
     for (_, _, number), child in seen[:LOOKED_AT_MAX]:
@@ -94,7 +94,7 @@ def _running(context: RunContext, step_id: str, fan: FanRow, told: int) -> tuple
         told = number
         if child.status is IN_PROGRESS:
             found.append(number)
-    return found, told if len(seen) > LOOKED_AT_MAX else fan.total
+    return found, told if len(seen) > LOOKED_AT_MAX else last
 
 
 def _stop(context: RunContext, step_id: str, fan: FanRow, number: int, reason: str) -> None:

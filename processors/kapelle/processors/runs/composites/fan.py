@@ -26,7 +26,7 @@ from kapelle.processors.runs.plan import StepPlan, digest_of
 from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.tables import ChildRow, FanRow, Runs, StepRow
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, StepStatus
+from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, RestartPolicy, StepStatus
 
 LOOKED_AT_MAX: Final = 1_000  # numbers, of one decision
 INPUTS_CACHED: Final = 32
@@ -95,6 +95,7 @@ def begin(flow: Flow, launch: Launch, planned: Planned, keep: Keep) -> None:
             next=planned.next,
             digest=digest_of(launch.params_json),
             values=planned.values,
+            downstream_policy=downstream(flow, attempt.step_id),
             at_ms=flow.now_ms,
         )
     )
@@ -114,11 +115,30 @@ def is_resumed(flow: Flow, attempt: Attempt) -> bool:
     return attempt.attempt > 1 or (attempt.step_id in flow.run.resumes and before.run_id < flow.run.run_id)
 
 
+def _restart_of(flow: Flow, step_id: str) -> Restart | None:
+    """The restart by which a step begins now: of the step alone, or of the run."""
+    if flow.descends is not None and flow.descends.first_step == step_id:
+        return flow.descends
+    if flow.run.restart is not None and is_first_of_run(flow, step_id):
+        return Restart.parse(flow.run.restart)
+    return None
+
+
+def is_named(flow: Flow, step_id: str) -> bool:
+    """Whether a restart is asked for this step, and not for something around it, before it or inside it."""
+    restart = _restart_of(flow, step_id)
+    return restart is not None and not restart.path and restart.step_id == step_id
+
+
+def downstream(flow: Flow, step_id: str) -> RestartPolicy | None:
+    """How the children of a step restart that run again but did not succeed; None if nobody has said so."""
+    restart = _restart_of(flow, step_id)
+    return None if restart is None else restart.downstream
+
+
 def on_path(flow: Flow, step_id: str) -> tuple[int, Restart] | None:
     """The child of a step that a restart further down is on its way to, and how it is restarted."""
-    restart = flow.descends
-    if restart is None and flow.run.restart is not None and is_first_of_run(flow, step_id):
-        restart = Restart.parse(flow.run.restart)
+    restart = _restart_of(flow, step_id)
     if restart is None or not restart.path or restart.path[0].step_id != step_id:
         return None
     number = restart.path[0].number

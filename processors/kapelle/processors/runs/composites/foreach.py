@@ -29,9 +29,9 @@ from kapelle.processors.sel import BooleanArray, DoubleArray, LongArray, StringA
 from kapelle.processors.sel.values import json_text
 from kapelle.schemas.contracts import ChildKind, RestartPolicy, StepStatus
 
-INCOMPLETE: Final = Restart(RestartPolicy.RESTART_FROM_INCOMPLETE)
 ARRAYS: Final = (StringArray, LongArray, DoubleArray, BooleanArray)
 Arrays = Mapping[str, Sequence[object]]
+INCOMPLETE: Final = Restart(RestartPolicy.RESTART_FROM_INCOMPLETE)
 
 
 def begin(flow: Flow, launch: Launch) -> None:
@@ -123,9 +123,11 @@ def _launch(flow: Flow, step: StepPlan, params: Params, arrays: Arrays) -> None:
         fan.give_up(flow, step, wrong)
         return
     block = Block(flow, step, params)
+    policy = block.fan.downstream_policy
+    resumed = INCOMPLETE if policy is None else Restart(policy)
 
     def start(number: int, row: ChildRow | None, *, is_resumed: bool) -> None:
-        block.start(number, row, combination(arrays, number - 1), restart=INCOMPLETE if is_resumed else None)
+        block.start(number, row, combination(arrays, number - 1), restart=resumed if is_resumed else None)
 
     fan.launch_children(flow, step, start, weight=block.weight)
 

@@ -52,7 +52,7 @@ def begin(flow: Flow, launch: Launch) -> None:
         if not holds:
             flow.finish(launch.step, launch.attempt, (*launch.passed, *DONE), launch.params)
             return
-    number, given, restart = again or (1, plain_json(values), None)
+    number, given, restart = again or (1, plain_json(values), _first_again(flow, launch.attempt.step_id))
     wrong = too_large(flow, launch.step, launch.params, _own(given, launch.params_json, restart))
     if wrong is not None:
         fan.refuse(flow, launch, wrong)
@@ -68,9 +68,17 @@ def _again(flow: Flow, attempt: Attempt) -> tuple[int, str, Restart] | None:
     before = flow.state.fans.get((flow.key, attempt.step_id))
     # Only the first attempt of a restarted run resumes the last round: a retry begins with round 1.
     if found is None and before is not None and attempt.attempt == 1 and fan.is_resumed(flow, attempt):
-        found = (before.next - 1, Restart(RestartPolicy.RESTART_FROM_INCOMPLETE))
+        policy = fan.downstream(flow, attempt.step_id) or RestartPolicy.RESTART_FROM_INCOMPLETE
+        found = (before.next - 1, Restart(policy))
     row = None if found is None else flow.state.children.get((flow.key, attempt.step_id, found[0]))
     return None if found is None or row is None else (found[0], row.given, found[1])
+
+
+def _first_again(flow: Flow, step_id: str) -> Restart | None:
+    """How the first round restarts, if somebody has restarted the step and has said how; else from the beginning."""
+    policy = fan.downstream(flow, step_id)
+    has_run = flow.state.children.get((flow.key, step_id, 1)) is not None
+    return Restart(policy) if policy is not None and has_run and fan.is_named(flow, step_id) else None
 
 
 def ended(flow: Flow, step: StepPlan, row: StepRow, children: FanRow, end: c.RecordChildEnd) -> None:

@@ -105,7 +105,8 @@ def _again(flow: Flow, attempt: Attempt, workflow_id: str) -> tuple[str, Restart
     if not _is_of(row.child, workflow_id):
         return None
     if fan.is_resumed(flow, attempt) and row.status is not InstanceStatus.SUCCEEDED:
-        return row.child, Restart(RestartPolicy.RESTART_FROM_INCOMPLETE)
+        policy = fan.downstream(flow, attempt.step_id) or RestartPolicy.RESTART_FROM_INCOMPLETE
+        return row.child, Restart(policy)
     is_restarted = flow.run.restart is not None and fan.is_first_of_run(flow, attempt.step_id)
     if is_restarted or attempt.attempt > 1:
         return row.child, Restart(RestartPolicy.RESTART_FROM_BEGINNING)
