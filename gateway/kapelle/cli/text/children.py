@@ -1,5 +1,6 @@
 """The children of composite steps for people: how many have which status, and those that did not succeed."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -48,8 +49,10 @@ def are_all_there(step: "StepRecord") -> bool:
     return not overview["running_stats"] and sum(overview["stats"].values()) >= found["next_loop_index"]
 
 
-def leaves_text(rollup: "Object") -> str:
-    """How many steps there are in a tree, and in which status."""
+def leaves_text(rollup: "Object | None") -> str:
+    """How many steps there are in a tree, and in which status. Of an earlier run the view does not know it."""
+    if rollup is None:
+        return "unknown"
     counts = {status: entry["cnt"] for status, entry in rollup["overview"].items()}
     return f"{output.counted(rollup['total_leaf_count'], 'step')}{_counts(counts)}"
 
@@ -88,4 +91,14 @@ def _below(step: "StepRecord") -> str:
     ((kind, found),) = step.artifacts.items()
     if kind == "maestro_foreach":
         return leaves_text(found["foreach_overview"]["rollup"])
-    return leaves_text(found["rollup"] if kind == "maestro_while" else found["subworkflow_overview"]["rollup_overview"])
+    if kind == "maestro_while":
+        before, last = found["rollup"], found["last_overview"]
+        return leaves_text(before if before is None or last is None else _together(before, last["rollup_overview"]))
+    return leaves_text(found["subworkflow_overview"]["rollup_overview"])
+
+
+def _together(one: "Object", other: "Object") -> "Object":
+    """The steps of the last round of a while step, and those of the rounds before it."""
+    counts = Counter({status: entry["cnt"] for status, entry in one["overview"].items()})
+    counts.update({status: entry["cnt"] for status, entry in other["overview"].items()})
+    return {"total_leaf_count": counts.total(), "overview": {name: {"cnt": count} for name, count in counts.items()}}
