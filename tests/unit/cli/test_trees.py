@@ -120,3 +120,23 @@ def test_a_restart_of_a_step_in_an_iteration_tells_which_run_carries_it_out(
 
     assert restarted == f"{inline} 2 work is restarted in run 2 of {name} 1\n"
     assert "children       3 iterations: 2 SUCCEEDED, 1 " in told
+
+
+def test_the_leaves_of_an_earlier_run_are_unknown(place: Place, failed: tuple[str, str]) -> None:
+    name, inline = failed
+    kapelle(place, "run", "restart", inline, "2")
+
+    told = kapelle(place, "run", "describe", name, "1", "--run", "1").stdout
+
+    assert "steps     unknown\n" in told
+    assert "loop  3 iterations: 2 SUCCEEDED, 1 FAILED  unknown\n" in told
+
+
+def test_a_while_step_shows_the_steps_of_all_its_rounds(place: Place) -> None:
+    name = place.push(rounds("again", 3, step("quick")))
+    place.start(name)
+    assert place.ended(name, 1) == "SUCCEEDED"
+
+    told = kapelle(place, "run", "describe", name, "1").stdout
+
+    assert "again  round 3: SUCCEEDED  6 steps: 6 SUCCEEDED\n" in told
