@@ -284,6 +284,7 @@ def test_an_earlier_attempt_tells_how_its_iterations_have_ended() -> None:
     assert past["rollup"] is None
     assert (present["stats"], present["running_stats"]) == ({"SUCCEEDED": 2}, {"IN_PROGRESS": 1})
     assert present["rollup"]["total_leaf_count"] == 3
+    assert present["restart_info"] == []  # the new attempt has launched them once
 
 
 def test_each_run_of_an_iteration_has_the_run_of_its_parent() -> None:

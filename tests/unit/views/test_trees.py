@@ -169,7 +169,7 @@ def test_iterations_leave_the_view_with_the_instance_that_they_belong_to() -> No
     left = dump(views.database)
     of_running = {row[:2] for row in left["instances"]}
     assert {row[3] for row in left["instances"]} <= {"IN_PROGRESS", "SUCCEEDED", "FAILED", "STOPPED"}
-    for table in ("runs", "attempts", "fans", "descents", "leaves", "rollups", "timeline"):
+    for table in ("runs", "attempts", "fans", "descents", "leaves", "buckets", "rollups", "timeline"):
         assert {row[:2] for row in left[table]} <= of_running
 
 
