@@ -21,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from kapelle.views.leaves import Leaves, write_leaves
+from kapelle.views.leaves import Descents, Leaves, write_leaves
 from kapelle.views.projection.news import run_news
 from kapelle.views.rows import Cells, Key, Line, Page, Run
 from kapelle.views.schema import grade_of
@@ -64,6 +64,7 @@ class Batch:
         self._told: defaultdict[Page, list[Line]] = defaultdict(list)
         self._labels: list[Label] = []
         self._leaves: Leaves = {}
+        self._descents: Descents = {}
         self._news: set[str] = set()
         self._moved: set[tuple[str, int | None]] = set()  # instances of which something is written
 
@@ -104,6 +105,9 @@ class Batch:
         else:
             known.update(cells)
 
+    def descend(self, instance: tuple[str, int], ancestors: str, bucket: str) -> None:
+        self._descents[instance] = ancestors, bucket
+
     def news(self, text: str) -> None:
         self._news.add(text)
 
@@ -131,12 +135,13 @@ class Batch:
             self._write(table)
         write_told(self._connection, self._told)
         write_labels(self._connection, self._labels)
-        write_leaves(self._connection, self._leaves)
+        write_leaves(self._connection, self._descents, self._leaves)
         self._standings.clear()
         self._moved.update(page[:2] for page in self._told)
         self._told.clear()
         self._labels.clear()
         self._leaves.clear()
+        self._descents.clear()
         self._count = 0
 
     def _rise(self, table: str, key: Key, grade: int, values: Key) -> None:

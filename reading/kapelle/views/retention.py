@@ -44,7 +44,7 @@ TAKEN_AWAY: Final = (
         f"DELETE FROM {table} WHERE workflow_id = ?1 AND instance_id = ?2"  # noqa: S608 - of our own words
         for table in (
             *("refused_reports", "tasks", "dependencies", "step_signals", "subscriptions", "labels", "timeline"),
-            *("fans", "rollups", "leaves", "descents", "attempts", "runs", "instances"),
+            *("fans", "rollups", "buckets", "leaves", "descents", "attempts", "runs", "instances"),
         )
     ),
 )

@@ -62,6 +62,10 @@ class Rows(Protocol):
         """Set some columns of a step in `leaves`, and count it again in the ancestors of its instance."""
         ...
 
+    def descend(self, instance: tuple[str, int], ancestors: str, bucket: str) -> None:
+        """A run of a child has begun: which steps wait for it, and where it counts in the nearest of them."""
+        ...
+
     def news(self, text: str) -> None:
         """Let those know who wait for this (`projection.news`)."""
         ...

@@ -24,7 +24,6 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "requests": ("request_id", "stream", "partition", "position"),
     "fans": _ATTEMPT,
     "shared": ("digest",),
-    "descents": ("workflow_id", "instance_id"),
     "cancellations": ("token",),
     "refused_reports": ("stream", "partition", "position"),
     "unreadable": ("stream", "partition", "position"),
@@ -86,7 +85,7 @@ TABLES: Final = (
         created_at_ms INTEGER, created_reason TEXT,
         launched_at_ms INTEGER, recorded_at_ms INTEGER, recorded_reason TEXT, unblocked_at_ms INTEGER,
         started_at_ms INTEGER, timeout_at_ms INTEGER, run_properties TEXT, steps TEXT,
-        run_status TEXT, ended_at_ms INTEGER, ended_reason TEXT, layers TEXT, digest TEXT,
+        run_status TEXT, ended_at_ms INTEGER, ended_reason TEXT, layers TEXT, digest TEXT, launch TEXT,
         PRIMARY KEY (workflow_id, instance_id, run_id)
     )""",
     """CREATE TABLE attempts (

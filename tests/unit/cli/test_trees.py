@@ -330,3 +330,23 @@ def test_all_iterations_that_run_are_stopped_by_their_workflow_id(place: Place) 
 
     assert "3" in told
     assert place.ended(name, 1) == "STOPPED"
+
+
+def test_the_leaves_of_an_earlier_run_are_unknown(place: Place, failed: tuple[str, str]) -> None:
+    name, inline = failed
+    kapelle(place, "run", "restart", inline, "2")
+
+    told = kapelle(place, "run", "describe", name, "1", "--run", "1").stdout
+
+    assert "steps     unknown\n" in told
+    assert "  3 iterations: 2 SUCCEEDED, 1 FAILED; steps unknown\n" in told
+
+
+def test_a_while_step_shows_the_steps_of_all_its_rounds(place: Place) -> None:
+    name = place.push(rounds("again", 3, step("quick")))
+    place.start(name)
+    assert place.ended(name, 1) == "SUCCEEDED"
+
+    told = kapelle(place, "run", "describe", name, "1").stdout
+
+    assert "  round 3: SUCCEEDED; 6 steps: 6 SUCCEEDED\n" in told

@@ -223,7 +223,7 @@ def test_values_that_are_too_large_to_return_are_refused_when_they_are_read() ->
     task(child(run, "loop", 2), "in").succeed(x="b")
 
     assert run.steps == {"loop": S.SUCCEEDED, "after": S.INTERNALLY_FAILED}
-    assert "Expected child 1 of 'loop' to return less" in reason(run, "after")
+    assert "The values returned by child 1 of 'loop' are too large" in reason(run, "after")
 
 
 def test_values_of_a_child_that_are_just_small_enough_are_returned() -> None:

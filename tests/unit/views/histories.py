@@ -17,7 +17,7 @@ from kapelle.views.schema import KEYS, grade_of
 from kapelle.views.writing import amend, erase, forget, put_statement, write_labels, write_told
 
 TYPE = "python"
-TABLES = (*KEYS, "labels", "counts", "timeline", "leaves", "rollups")
+TABLES = (*KEYS, "labels", "counts", "timeline", "descents", "leaves", "buckets", "rollups")
 
 
 def step(step_id: str, kind: str = "NoOp", *successors: str) -> dict[str, Any]:
@@ -104,7 +104,10 @@ class OneByOne:
         write_labels(self._connection, [(instance, created_at_ms, version, labels)])
 
     def leaf(self, at: tuple[str, int, str], cells: Cells) -> None:
-        write_leaves(self._connection, {at[:2]: {at[2]: cells}})
+        write_leaves(self._connection, {}, {at[:2]: {at[2]: cells}})
+
+    def descend(self, instance: tuple[str, int], ancestors: str, bucket: str) -> None:
+        write_leaves(self._connection, {instance: (ancestors, bucket)}, {})
 
     def news(self, text: str) -> None:
         """Nobody waits."""

@@ -14,9 +14,10 @@ from kapelle.topology.journal import EmbeddedJournal
 from kapelle.views import Views
 from kapelle.views.queries import instances, steps
 from kapelle.views.queries.aggregating import told_more
+from kapelle.views.queries.artifacts import intervals
 from kapelle.views.queries.browsing import browse
 from kapelle.views.queries.browsing import counts as all_counts
-from kapelle.views.queries.children import STATUSES, children, counts, intervals, statement
+from kapelle.views.queries.children import STATUSES, Present, children, counts, statement
 from kapelle.views.queries.pages import Page, PageRequest
 from kapelle.views.retention import take_away
 from tests.unit.views.histories import TYPE, dump, entries_of, fold, step, view_of, written
@@ -168,7 +169,7 @@ def test_iterations_leave_the_view_with_the_instance_that_they_belong_to() -> No
     left = dump(views.database)
     of_running = {row[:2] for row in left["instances"]}
     assert {row[3] for row in left["instances"]} <= {"IN_PROGRESS", "SUCCEEDED", "FAILED", "STOPPED"}
-    for table in ("runs", "attempts", "fans", "descents", "leaves", "rollups", "timeline"):
+    for table in ("runs", "attempts", "fans", "descents", "leaves", "buckets", "rollups", "timeline"):
         assert {row[:2] for row in left[table]} <= of_running
 
 
@@ -196,11 +197,13 @@ def test_children_are_listed_by_number_and_status_in_pages_that_neither_skip_nor
 @pytest.mark.parametrize("place", [None, (3, "a", 1)])
 @pytest.mark.parametrize("backwards", [False, True])
 @pytest.mark.parametrize("statuses", [["FAILED"], STATUSES])
+@pytest.mark.parametrize("last", [None, 3])
 def test_no_list_of_children_reads_or_sorts_a_whole_table(
-    statuses: list[str], place: tuple[int, str, int] | None, *, backwards: bool
+    statuses: list[str], place: tuple[int, str, int] | None, last: int | None, *, backwards: bool
 ) -> None:
     engine, _ = looped(3)
-    text, values = statement(("etl", 1, "loop"), statuses, place, backwards=backwards)
+    present = Present("1.1.1", "1.1.1", last)
+    text, values = statement(("etl", 1, "loop"), present, statuses, place, backwards=backwards)
 
     with view_of(engine).database.reading() as connection:
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text} LIMIT 50", values)]
@@ -223,7 +226,7 @@ def test_a_foreach_step_tells_how_far_its_iterations_are() -> None:
     assert found["foreach_overview"]["stats"] == {"SUCCEEDED": 3, "FAILED": 1}
     assert found["foreach_overview"]["running_stats"] == {"IN_PROGRESS": 2}
     assert found["foreach_overview"]["details"] == {"FAILED": [4], "IN_PROGRESS": [3, 6], "SUCCEEDED": [(1, 2), 5]}
-    assert found["foreach_overview"]["checkpoint"] == 2
+    assert found["foreach_overview"]["checkpoint"] == 3
 
 
 def test_a_restart_counts_the_iterations_that_it_keeps_and_those_that_it_runs() -> None:

@@ -62,7 +62,7 @@ async def get_step(here: Reader, at: StepAt) -> Response:
 async def list_children(here: Reader, at: StepAt, page: Page, status: Status = []) -> Response:  # noqa: B006 - FastAPI's
     """The iterations of a foreach step, the rounds of a while step, or the child of a subworkflow step, by number.
 
-    Each has its latest run. All runs of the step together have these children.
+    Each has its latest run. Children that a restart or the next turn of a cycle has discarded are not listed.
     """
     mark = here.watermark()
     if await here.read(instances.run, *at[:2]) is None:

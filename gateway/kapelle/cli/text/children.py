@@ -89,7 +89,7 @@ def are_all_there(step: "StepRecord") -> bool:
 
 
 def leaves_text(rollup: "Object | None") -> str:
-    """How many steps there are in a tree, and in which status."""
+    """How many steps there are in a tree, and in which status. Of an earlier run the view does not know it."""
     if rollup is None:
         return "unknown"
     counts = {status: entry["cnt"] for status, entry in rollup["overview"].items()}

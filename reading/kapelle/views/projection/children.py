@@ -8,17 +8,21 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+import msgspec
+
 from kapelle.processors.initiators import initiator_of
 from kapelle.processors.keys import ids_in
 from kapelle.processors.parents import read_parent
 from kapelle.processors.runs.composites.identity import INLINE
 from kapelle.processors.wiring import ids_of
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import InstanceStatus
+from kapelle.schemas.contracts import ChildKind, InstanceStatus, StepStatus
+from kapelle.views.leaves import bucket_of, launch_of
 from kapelle.views.projection.at import At, as_json
 from kapelle.views.projection.news import run_news
 from kapelle.views.rows import Cell, Cells, Rows
 
+CARRIED: Final = "carried"  # of what a round gives back
 TEXTS_CACHED: Final = 1_024  # all children of a step have the same initiator
 
 Planned = c.ChildrenPlanned | c.ChildrenLaunched | c.ChildStarted | c.ChildEnded | c.StepEnding
@@ -51,18 +55,15 @@ def placed(parent: c.Parent | None) -> Cells:
     }
 
 
-def launch_of(run_id: int, iteration: int, attempt: int) -> str:
-    """The attempt of a step, as a child remembers it."""
-    return f"{run_id}.{iteration}.{attempt}"
-
-
 def child_started_to_run(rows: Rows, at: At, event: c.RunStarted) -> None:
     """A run of a child has begun: remember who waits for it. For iterations and rounds it is the first event."""
     parent = read_parent(event.parent)
     if parent is None:
         return
     if parent.is_sync:
-        rows.put("descents", (at.workflow_id, event.instance_id), {}, {"ancestors": _ancestors(event.initiator)})
+        launch = launch_of(parent.run_id, parent.iteration, parent.attempt)
+        bucket = bucket_of(parent.kind, parent.number, launch)
+        rows.descend((at.workflow_id, event.instance_id), _ancestors(event.initiator), bucket)
     if is_inline(parent):
         _inline_started(rows, at, event, parent)
 
@@ -92,6 +93,7 @@ def _inline_started(rows: Rows, at: At, event: c.RunStarted, parent: c.Parent) -
         "correlation_id": event.correlation_id,
         "restart": event.restart,
         "created_at_ms": event.at_ms,
+        "launch": launch_of(parent.run_id, parent.iteration, parent.attempt),
         "layers": as_json([layer.digest for layer in event.layers]),
         "digest": event.digest,
     }
@@ -115,7 +117,23 @@ def _children_planned(rows: Rows, at: At, event: c.ChildrenPlanned) -> None:
     planned = {"kind": event.kind.value, "total": event.total, "fan_run": event.fan_run}
     numbers = {"kept_since": event.kept_since, "first": event.next, "next": event.next}
     _put(rows, at, event, **planned, **numbers, is_sync=int(event.is_sync))
-    _leaf(rows, at, event.step_id, is_sync=int(event.is_sync))
+    plan = launch_of(event.run_id, event.iteration, event.attempt)
+    is_fresh = event.kept_since == event.fan_run
+    leaf: Cells = {
+        "status": StepStatus.RUNNING.value,  # a step plans when it begins to run
+        "run_id": event.run_id,
+        "iteration": event.iteration,
+        "attempt": event.attempt,
+        "kind": event.kind.value,
+        "is_sync": int(event.is_sync),
+        "plan": plan,
+        **({"since": plan} if is_fresh else {}),
+    }
+    if event.kind is ChildKind.WHILE:
+        leaf["last"] = event.next - 1  # the rounds before it stay as they are
+    if is_fresh and event.next == 1:
+        leaf["has_children"] = 0
+    rows.leaf((at.workflow_id, at.instance_id or 0, event.step_id), leaf)
     rows.news(run_news(at.workflow_id, at.instance_id))
 
 
@@ -130,7 +148,7 @@ def _children_launched(rows: Rows, at: At, event: c.ChildrenLaunched) -> None:
         cells["child"] = event.child
     elif event.numbers:
         cells["has_children"] = 1
-        _leaf(rows, at, event.step_id, has_children=1)
+        _leaf(rows, at, event.step_id, has_children=1, last=event.numbers[-1])
     _put(rows, at, event, **cells)
 
 
@@ -141,8 +159,15 @@ def _child_started(rows: Rows, at: At, event: c.ChildStarted) -> None:
 
 
 def _child_ended(rows: Rows, at: At, event: c.ChildEnded) -> None:
-    _put(rows, at, event, last_number=event.number, last_status=event.status.value)
+    carried = _carried(event.values) if CARRIED in event.values else None
+    _put(rows, at, event, last_number=event.number, last_status=event.status.value, carried=carried)
     rows.news(run_news(at.workflow_id, at.instance_id))
+
+
+def _carried(values: str) -> str | None:
+    """The loop values that a round hands on, as JSON."""
+    found = msgspec.json.decode(values, type=dict[str, msgspec.Raw]).get(CARRIED)
+    return None if found is None else bytes(found).decode()
 
 
 def _step_ending(rows: Rows, at: At, event: c.StepEnding) -> None:

@@ -46,8 +46,8 @@ def _step_changed(rows: Rows, at: At, event: c.StepChanged) -> None:
     status = statuses[-1]
     key = (at.workflow_id, at.instance_id, event.run_id, event.step_id, event.iteration, event.attempt)
     rows.put("attempts", key, _changed_cells(event, status), _first_cells(event))
-    leaf: Cells = {"status": TEXTS[status], "run_id": event.run_id, "attempt": event.attempt}
-    rows.leaf((at.workflow_id, at.instance_id or 0, event.step_id), leaf)
+    attempt: Cells = {"run_id": event.run_id, "iteration": event.iteration, "attempt": event.attempt}
+    rows.leaf((at.workflow_id, at.instance_id or 0, event.step_id), {"status": TEXTS[status], **attempt})
     if status is not StepStatus.STARTING and StepStatus.CREATED not in statuses:
         rows.put("tasks", key, {"is_over": 1})  # a worker has it, or nobody needs to
 

@@ -113,11 +113,14 @@ def _instance_created(rows: Rows, at: At, event: c.InstanceCreated) -> None:
         "created_at_ms": at_ms,
         "created_reason": event.reason,
     }
+    place = placed(event.parent)
+    if place:
+        cells["launch"] = place["launch"]
     rows.put("runs", (*instance, run_id), cells)
     rank, status = STANDINGS[event.status]
     rows.stand((*instance, run_id), rank, status)
     # A later run finds what the first one has written, unless the view has let go of it.
-    rows.put("instances", instance, placed(event.parent), {"created_at_ms": at_ms})
+    rows.put("instances", instance, place, {"created_at_ms": at_ms})
     labels = labels_of(event.params, event.runtime_tags, event.initiator)
     rows.label(instance, at_ms if run_id == 1 else None, event.version, labels)
     if run_id == 1:

@@ -22,7 +22,7 @@ from kapelle.schemas.contracts import InstanceStatus, StepStatus
 from kapelle.views.leaves import REFERRED
 from kapelle.views.queries.browsing import Filters, InstanceSearch
 from kapelle.views.queries.records import Record
-from kapelle.views.queries.rollups import add_refs, counts_below, refs_below
+from kapelle.views.queries.rollups import REFS_MAX, add_refs, counts_below, refs_below, reset_steps
 
 DEFINITIONS_CACHED: Final = 256
 # What decides of a restart that succeeded, the worst first.
@@ -55,16 +55,24 @@ class StepView(msgspec.Struct, frozen=True):
 
 NOT_CREATED: Final = StepView(StepStatus.NOT_CREATED.value)
 Steps = dict[str, StepView]
+IS_ABOVE_AND_RAN_LATER: Final = """SELECT
+    EXISTS (SELECT 1 FROM fans WHERE workflow_id = ?1 AND instance_id = ?2 AND has_children = 1)
+    AND EXISTS (SELECT 1 FROM runs WHERE workflow_id = ?1 AND instance_id = ?2 AND run_id > ?3
+        AND created_at_ms IS NOT NULL)"""
 
 
 class Aggregate(msgspec.Struct, frozen=True):
-    """An instance after some of its runs: `own` are the steps of the last of them, `order` those that it has to do."""
+    """An instance after some of its runs: `own` are the steps of the last of them, `order` those that it has to do.
+
+    What is below its steps is known as it is now. Of an instance with children it is not known for earlier runs.
+    """
 
     steps: Steps
     status: str
     own: Steps
     order: Sequence[str]
     run_status: str
+    is_known_below: bool = True
 
 
 class _Identified(msgspec.Struct):
@@ -98,7 +106,9 @@ def aggregate(connection: sqlite3.Connection, at: tuple[str, int], run_id: int |
     for run in runs:
         found = _after(before, run, _own_steps(connection, at, run["run_id"]))
         before = found if run["started_at_ms"] is not None else before
-    return found
+    if found is None or run_id is None or not connection.execute(IS_ABOVE_AND_RAN_LATER, (*at, run_id)).fetchone()[0]:
+        return found
+    return msgspec.structs.replace(found, is_known_below=False)
 
 
 def _own_steps(connection: sqlite3.Connection, at: tuple[str, int], run_id: int) -> Steps:
@@ -162,7 +172,7 @@ def runtime_overview(connection: sqlite3.Connection, found: Aggregate, at: tuple
         "total_step_count": len(found.order),
         "steps": list(found.order),
         "step_overview": overview,
-        "rollup_overview": rollup(connection, found, at),
+        "rollup_overview": rollup(connection, found, at) if found.is_known_below else None,
         "run_status": found.run_status,
     }
 
@@ -174,13 +184,13 @@ def rollup(connection: sqlite3.Connection, found: Aggregate, at: tuple[str, int]
     """
     workflow_id, instance_id = at
     overview: dict[str, Record] = {}
-    below, is_above = counts_below(connection, at), False
+    below, composites, reset = counts_below(connection, at), [], reset_steps(connection, at)
     left = {step_id: step for step_id, step in found.steps.items() if step_id not in found.order}
     for step_id, step in {**left, **found.own}.items():
-        if step.run_id is None or step.status == StepStatus.NOT_CREATED:
+        if step.run_id is None or step.status == StepStatus.NOT_CREATED or step_id in reset:
             continue
         if step_id in below:
-            is_above = True
+            composites.append(step_id)
             for status, count in below[step_id].items():
                 overview.setdefault(status, {"cnt": 0})["cnt"] += count
             continue
@@ -190,8 +200,12 @@ def rollup(connection: sqlite3.Connection, found: Aggregate, at: tuple[str, int]
             attempt = step.attempt if step_id in found.own else 0
             where = entry.setdefault("ref", {}).setdefault(f"{workflow_id}:{step.run_id}", [])
             where.append(f"{instance_id}:{step_id}:{attempt}")
-    for status in overview if is_above else ():
-        add_refs(overview, status, refs_below(connection, at, status))
+    for status, entry in overview.items():
+        room = REFS_MAX - sum(len(named) for named in entry.get("ref", {}).values())
+        for step_id in composites:
+            refs = refs_below(connection, (*at, step_id), status, min(room, below[step_id].get(status, 0)))
+            add_refs(entry, refs)
+            room -= len(refs)
     return {"total_leaf_count": sum(entry["cnt"] for entry in overview.values()), "overview": overview}
 
 

@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from kapelle.processors.runs.composites.identity import is_inline
+from kapelle.views.queries.instances import HAS_HOME
 from kapelle.views.queries.pages import Page, PageInfo, PageRequest, cursor_of, place_of
 from kapelle.views.queries.records import OF_CHILD, instance_record
 from kapelle.views.rows import Cell, Cells
@@ -45,6 +47,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ALL: Final = Filters()
+HIDDEN: Final = f"SELECT {HAS_HOME} FROM instances i WHERE i.workflow_id = ? LIMIT 1"  # noqa: S608 - of our own words
 
 
 def browse(connection: sqlite3.Connection, wanted: PageRequest, filters: Filters = ALL) -> Page:
@@ -80,10 +83,20 @@ def browse(connection: sqlite3.Connection, wanted: PageRequest, filters: Filters
 
 def counts(connection: sqlite3.Connection, workflow_id: str | None = None) -> dict[str, int]:
     """How many instances have which status, of a workflow or of all."""
+    if is_hidden(connection, workflow_id):
+        return {}
     rows = connection.execute(
         "SELECT status, count FROM counts WHERE workflow_id = ? AND count > 0", (workflow_id or "",)
     ).fetchall()
     return {row["status"]: row["count"] for row in rows}
+
+
+def is_hidden(connection: sqlite3.Connection, workflow_id: str | None) -> bool:
+    """Whether a workflow id is that of iterations or rounds whose home was deleted. All of them have the same home."""
+    if workflow_id is None or not is_inline(workflow_id):
+        return False
+    row = connection.execute(HIDDEN, (workflow_id,)).fetchone()
+    return row is not None and not row[0]
 
 
 def runs_at(connection: sqlite3.Connection, places: Iterable[Place]) -> Iterator[sqlite3.Row]:
@@ -107,6 +120,8 @@ class InstanceSearch:
         self._counts = counts(connection, filters.workflow_id)
         # Every list is merged from lists of one status each: without a filter, of each that some instance has.
         self._statuses = filters.statuses or tuple(self._counts) or (NO_STATUS,)
+        if is_hidden(connection, filters.workflow_id):
+            self._statuses = (NO_STATUS,)
         # A label may be on a million instances, and a status on three of them: what there is few of comes first.
         self._by_label = bool(filters.labels) and self._counted() > FEW
 

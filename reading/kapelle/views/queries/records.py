@@ -11,7 +11,8 @@ from kapelle.views.queries.timelines import Entry
 
 # What tells of a child's place in its tree; `i` is its instance.
 OF_CHILD: Final = (
-    "i.parent_workflow, i.parent_instance, i.parent_step, i.number, i.kind, i.launch, i.is_sync, i.root, i.depth"
+    "i.parent_workflow, i.parent_instance, i.parent_step, i.number, i.kind, i.launch AS launched, i.is_sync, i.root, "
+    "i.depth"
 )
 EMPTY_OBJECT: Final = msgspec.Raw(b"{}")
 LAYERS_CACHED: Final = 64  # a page of iterations shares them
@@ -64,7 +65,7 @@ def parent_record(row: sqlite3.Row) -> Record | None:
     return {
         "workflow_id": row["parent_workflow"],
         "workflow_instance_id": row["parent_instance"],
-        "workflow_run_id": int(row["launch"].partition(".")[0]),
+        "workflow_run_id": int((row["launch"] or row["launched"]).partition(".")[0]),
         "step_id": row["parent_step"],
         "number": row["number"],
         "kind": row["kind"],

@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from kapelle.views.queries.children import Fans
+from kapelle.views.queries.artifacts import Fans
 from kapelle.views.queries.records import Record, entry_record, step_record
 from kapelle.views.queries.timelines import Entry, entries
 
