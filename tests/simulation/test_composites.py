@@ -14,6 +14,7 @@ from kapelle.processors.runs.context import Ending
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.tables import ChildRow, FanRow, StepRow
 from kapelle.processors.streams import Stream
+from kapelle.processors.workflows import strategies
 from kapelle.topology import shard
 from tests.proof.composites.simulate import problems_of
 
@@ -65,3 +66,9 @@ def test_commands_that_are_taken_although_their_topic_cannot_have_their_keys_are
     monkeypatch.setattr(shard, "checks_of", anything)
 
     assert problems_of_a_mutant()  # a key without a number is no letter any more, but an error or a refusal
+
+
+def test_run_strategies_that_let_two_trees_run_at_the_same_time_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategies, "limit_of", lambda _: 2)
+
+    assert any("ran at the same time" in problem for problem in problems_of_a_mutant())
