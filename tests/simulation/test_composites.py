@@ -4,13 +4,18 @@ The full form is `make prove NAME=trees`: ten thousand schedules.
 """
 
 import os
+from typing import Any
 
 import pytest
 
+from kapelle.processors.fitness import Unfit
 from kapelle.processors.runs.composites import counting
 from kapelle.processors.runs.context import Ending
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.tables import ChildRow, FanRow, StepRow
+from kapelle.processors.streams import Stream
+from kapelle.processors.workflows import strategies
+from kapelle.topology import shard
 from tests.proof.composites.simulate import problems_of
 
 FIRST = int(os.environ.get("KAPELLE_SIMULATION_FIRST", "0"))
@@ -50,3 +55,20 @@ def test_iterations_that_are_run_again_after_they_have_succeeded_are_found_out(m
     monkeypatch.setattr(counting, "is_kept", forgetful)
 
     assert any("although it had succeeded" in problem for problem in problems_of_a_mutant())
+
+
+def test_commands_that_are_taken_although_their_topic_cannot_have_their_keys_are_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def anything(stream: Stream, *_: object) -> dict[type[Any], Unfit]:
+        return dict.fromkeys(stream.contracts, lambda _key, _value: None)
+
+    monkeypatch.setattr(shard, "checks_of", anything)
+
+    assert problems_of_a_mutant()  # a key without a number is no letter any more, but an error or a refusal
+
+
+def test_run_strategies_that_let_two_trees_run_at_the_same_time_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategies, "limit_of", lambda _: 2)
+
+    assert any("ran at the same time" in problem for problem in problems_of_a_mutant())

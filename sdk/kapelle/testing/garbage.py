@@ -1,4 +1,6 @@
-"""Records that no reader can decode, on the inputs of a topology: a fault of schedules, and its law.
+"""Records that no reader can take, on the inputs of a topology: a fault of schedules, and its law.
+
+Some cannot be decoded. Others are well-formed commands, but their keys are none of their topic, or beyond all bounds.
 
 Each of them becomes one dead letter of each processor that reads its topic, whatever else happens to the members, and
 nothing else comes of it.
@@ -8,9 +10,12 @@ import random
 from collections import Counter
 from typing import Final
 
+from kapelle.processors.keys import KeyForm
 from kapelle.processors.messages import Foreign
-from kapelle.schemas import Codec
-from kapelle.schemas.contracts import DeadLetter, Stage
+from kapelle.processors.streams import Stream
+from kapelle.schemas import Codec, Contract
+from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import Action, DeadLetter, Report, RestartPolicy, Stage
 from kapelle.testing.cluster import Cluster
 from kapelle.topology.build import Topology
 from kapelle.topology.deadletters import letter_bytes_max
@@ -19,6 +24,33 @@ from kapelle.topology.log import Place
 KEYS: Final = (None, b"", b"k", b"\xff\xfe", b"v/", b"x" * 100)
 VALUES: Final = (None, b"", b"\xff", b"{}", b"\xc3\x01", b"\xc3\x01" + b"\x07" * 8 + b"?", b"\x00\x00\x00\x00\x09?")
 
+# What callers may send, under keys that its topic cannot have.
+COMMANDS: Final[tuple[Contract, ...]] = (
+    c.RestartRun("garbage", "eve", RestartPolicy.RESTART_FROM_BEGINNING),
+    c.ReportTask("token", "load", "eve", Report.SUCCEEDED),
+    c.ActOnStep("garbage", "eve", "load", Action.STOP, ""),
+    c.TerminateInstance("garbage", "eve", 2**63 - 1, Action.STOP, ""),
+    c.StartInstances("eve", (c.Start("garbage"),)),
+    c.UnblockInstances("garbage", "eve", "", 2**63 - 1),
+)
+BAD_KEYS: Final = {
+    KeyForm.INSTANCE: (
+        None,
+        b"",
+        b"v",
+        b"v/",
+        b"/1",
+        b"v/x",
+        b"v/0",
+        b"v/-1",
+        b"v/%d" % 2**63,
+        b"v/%d" % 2**64,
+        b"\xff/1",
+    ),
+    KeyForm.WORKFLOW: (None, b"", b"v/1", b"/", b"\xff\xfe"),
+}
+WELL_FORMED_SHARE: Final = 0.5
+
 At = tuple[Place, int]
 
 
@@ -26,6 +58,7 @@ class Garbage:
     """Publishes garbage, and remembers where."""
 
     def __init__(self, topology: Topology, cluster: Cluster, chance: random.Random) -> None:
+        self._codec = Codec(topology.catalog())
         self._topology = topology
         self._cluster = cluster
         self._chance = chance
@@ -35,13 +68,20 @@ class Garbage:
         self.published: dict[At, str] = {}  # where, and on which stream
 
     def publish(self) -> None:
-        """Publish a record that cannot be read."""
+        """Publish a record that cannot be taken."""
         if not self._streams:
             return
         stream = self._chance.choice(self._streams)
         place = Place(self._topology.topic(stream), self._chance.randrange(self._topology.partitions(stream)))
         self.published[place, self._cluster.end(place)] = stream.name
-        self._cluster.publish(place, self._chance.choice(KEYS), self._chance.choice(VALUES))
+        self._cluster.publish(place, *self._record(stream))
+
+    def _record(self, stream: Stream) -> tuple[bytes | None, bytes | None]:
+        """A key and a value."""
+        commands = [one for one in COMMANDS if type(one) in stream.contracts]
+        if commands and self._chance.random() < WELL_FORMED_SHARE:
+            return self._chance.choice(BAD_KEYS[stream.key]), self._codec.encode(self._chance.choice(commands))
+        return self._chance.choice(KEYS), self._chance.choice(VALUES)
 
     def violations(self, codec: Codec) -> list[str]:
         """Garbage that has not become one letter of each processor that reads it."""

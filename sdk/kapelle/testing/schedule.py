@@ -60,6 +60,8 @@ class Process:
 class Schedule:
     """One history of a topology under faults."""
 
+    round_ms = 10  # how much time passes in a round after the faults
+
     def __init__(  # noqa: PLR0913 - what varies between schedules, each by its name
         self,
         topology: Topology,
@@ -138,7 +140,7 @@ class Schedule:
                 self._step_of(process)
             for transaction in list(self.cluster.open):
                 self.cluster.finish(transaction, Outcome.ABORTED)
-            self.now_ms += 10
+            self.now_ms += self.round_ms
             if self._idle():
                 return
         raise NotDrained(f"seed {self.seed}: not drained after {DRAIN_STEPS_MAX} rounds")
@@ -157,7 +159,11 @@ class Schedule:
                     if offset < self.cluster.end(place) and self.cluster.committed_entries(place, offset):
                         return False
         shards = [s for p in self.processes if p.member for s in p.member.shards.values()]
-        return all(s.state.next_due_at_ms() is None for s in shards)
+        return all(self._rests(s.state.next_due_at_ms()) for s in shards)
+
+    def _rests(self, due_at_ms: int | None) -> bool:
+        """Whether a shard with this next timer has nothing left to do."""
+        return due_at_ms is None
 
     # What can happen ------------------------------------------------------------------------------------------------
 

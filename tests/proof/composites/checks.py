@@ -3,24 +3,31 @@
 1. Every run begins once and ends once, and so does every attempt of a step: nothing runs twice, nothing is orphaned.
 2. A child is launched, then ends, before it is launched again, and a run ends after all children that it waits for.
 3. What a parent knows of a child is how the child's last run has ended.
-4. An iteration that has succeeded is not run again, unless somebody has asked for it or something below it.
+4. An iteration that has succeeded is not run again, unless somebody has asked for it, for something below it, or for
+   something that comes before its loop.
+5. Of a workflow that is not PARALLEL one instance runs at a time: the next begins when all of the last one's tree has
+   ended. Those strategies that keep only the last arrival never have two in the queue.
 """
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from kapelle.processors.definitions import Rule
 from kapelle.processors.runs.composites.identity import INLINE, child_key
 from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.wiring import RUN_EVENTS, WORKFLOW_EVENTS, run_key
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, StepStatus
+from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, RestartPolicy, StepStatus
 from tests.proof.checks import Seen
-from tests.proof.composites.workload import ROUNDS, SIDE, Shape
+from tests.proof.composites.workload import ROUNDS, Shape
 
 Launched = tuple[str, int]  # a step and the number of its child
+COMPLETE: Final = frozenset({StepStatus.SUCCEEDED, StepStatus.SKIPPED, StepStatus.COMPLETED_WITH_ERROR})
+REPLACING: Final = frozenset({Rule.LAST_ONLY, Rule.SERIAL_LATEST_ONLY})
 
 
 class Fan(msgspec.Struct):
@@ -41,30 +48,42 @@ class Instance(msgspec.Struct):
     begun: Counter[int] = msgspec.field(default_factory=Counter)
     ended: dict[int, c.RunEnded] = msgspec.field(default_factory=dict)
     fans: dict[str, Fan] = msgspec.field(default_factory=dict)
-    asked: set[Launched] = msgspec.field(default_factory=set)  # children that somebody has restarted
+    asked: set[Launched] = msgspec.field(default_factory=set)  # children that a restart makes run again
+    steps: dict[str, StepStatus] = msgspec.field(default_factory=dict)
     attempts: Counter[tuple[Any, ...]] = msgspec.field(default_factory=Counter)
     problems: list[str] = msgspec.field(default_factory=list)
 
     @property
     def last(self) -> c.RunEnded | None:
-        return self.ended[max(self.ended)] if self.ended else None
+        """The end of the last run that has begun. A later one may have been stopped in the queue."""
+        return self.ended.get(max(self.begun, default=0))
 
     def see(self, event: Any) -> None:
         """The next event of the instance."""
         match event:
             case c.RunStarted():
                 self.begun[event.run_id] += 1
-                restart = None if event.restart is None else Restart.parse(event.restart)
-                if restart is not None and restart.path:
-                    self.asked.add((restart.path[0].step_id, restart.path[0].number))
+                if event.restart is not None:
+                    self._restarted(event, Restart.parse(event.restart))
             case c.RunEnded():
                 self._end(event)
             case c.StepChanged():
                 self._step(event)
             case c.ActionTaken(action=Action.RESTART, step_id=str() as step_id):
-                self.asked |= {(step_id, number) for number in range(1, SIDE + 1)}
+                fan = self.fans.get(step_id)
+                self.asked |= {(step_id, number) for number in fan.runs} if fan else set()
             case c.ChildrenPlanned() | c.ChildrenLaunched() | c.ChildStarted() | c.ChildEnded():
                 self._fan(event)
+
+    def _restarted(self, event: c.RunStarted, restart: Restart) -> None:
+        """One child is asked for by its path; all of them from the beginning, or if a step before theirs runs again."""
+        if restart.path:
+            self.asked.add((restart.path[0].step_id, restart.path[0].number))
+        from_beginning = restart.policy is RestartPolicy.RESTART_FROM_BEGINNING and not restart.path
+        for step_id, fan in self.fans.items():
+            was_complete = self.steps.get(step_id) in COMPLETE and step_id in event.steps
+            if from_beginning or (was_complete and step_id != restart.first_step):
+                self.asked |= {(step_id, number) for number in fan.runs}
 
     def _end(self, event: c.RunEnded) -> None:
         if event.run_id in self.ended:
@@ -77,6 +96,7 @@ class Instance(msgspec.Struct):
     def _step(self, event: c.StepChanged) -> None:
         attempt = (event.run_id, event.step_id, event.iteration, event.attempt)
         for status in event.statuses:
+            self.steps[event.step_id] = status
             if status in (StepStatus.RUNNING, StepStatus.SUCCEEDED):
                 self.attempts[*attempt, status] += 1
 
@@ -106,6 +126,7 @@ class Instance(msgspec.Struct):
         is_done = before is not None and before.status is InstanceStatus.SUCCEEDED
         if is_done and fan.kind is ChildKind.FOREACH and (step_id, number) not in self.asked:
             self.problems.append(f"{where} was run again, although it had succeeded")
+        self.asked.discard((step_id, number))
         fan.runs[number] += 1
         fan.open.add(number)
 
@@ -120,25 +141,56 @@ def instances_of(seen: Seen) -> dict[str, Instance]:
 
 def tree_violations(seen: Seen) -> list[str]:
     """What is wrong with any instance, once everything is quiet."""
-    found = instances_of(seen)
-    problems = [problem for one in found.values() for problem in (*one.problems, *_alone(one), *_below(one, found))]
-    return problems + _created(seen) + _letters(seen)
+    found, ends = instances_of(seen), _ends(seen)
+    problems = [
+        problem for one in found.values() for problem in (*one.problems, *_alone(one), *_below(one, found, ends))
+    ]
+    return problems + list(_created(seen)) + list(_strategies(seen)) + _letters(seen)
+
+
+def held_up(trees: Iterable[Shape], seen: Seen) -> list[str]:
+    """Instances that have not ended once everything is quiet, although no strategy lets a failed one hold them up."""
+    free = {one for shape in trees if Rule.STRICT_SEQUENTIAL not in shape.rules.values() for one in shape.rules}
+    return [f"{run_key(*one)} has not ended, and nothing holds it up" for one in _alive(seen) if one[0] in free]
 
 
 def unfinished(trees: Iterable[Shape], seen: Seen) -> list[str]:
-    """Trees of which some part has not succeeded, after all were mended."""
+    """Trees of which some part has not succeeded, after all were mended. Nothing is expected below a skipped step."""
     found = instances_of(seen)
-    problems = []
-    for shape in trees:
-        numbers = range(1, SIDE + 1)
-        parts = [shape.root, *(shape.outer(n) for n in numbers), *(shape.round(n) for n in range(1, ROUNDS + 1))]
-        parts += [shape.inner(n, m) for n in numbers for m in numbers]
-        for key in parts:
-            last = found[key].last if key in found else None
-            if last is None or last.status is not InstanceStatus.SUCCEEDED:
-                how = "nothing" if last is None else f"{last.status}: {last.reason}"
-                problems.append(f"{shape.tree}: expected {key} to have succeeded, but found {how}")
-    return problems
+    return [f"{shape.tree}: {problem}" for shape in trees for problem in _incomplete(shape, shape.root, found)]
+
+
+def skipped(trees: Iterable[Shape], seen: Seen) -> int:
+    """How many composite steps of the trees were skipped in the end, so that nothing below them was expected."""
+    found, composite = instances_of(seen), set().union(*STEPS)
+    keys = [key for shape in trees for key in (shape.root, *map(shape.outer, range(1, shape.side + 1)))]
+    steps = [status for key in keys if key in found for step, status in found[key].steps.items() if step in composite]
+    return sum(status is StepStatus.SKIPPED for status in steps)
+
+
+# The steps that have children to wait for, of an instance at each level. Rounds and twigs have none.
+STEPS: Final = ({"outer", "rounds"}, {"inner"}, {"call"}, set[str]())
+
+
+def _incomplete(shape: Shape, key: str, found: Mapping[str, Instance], level: int = 0) -> Iterator[str]:
+    one = found.get(key)
+    if one is None or one.last is None or one.last.status is not InstanceStatus.SUCCEEDED:
+        how = "nothing" if one is None or one.last is None else f"{one.last.status}: {one.last.reason}"
+        yield f"expected {key} to have succeeded, but found {how}"
+        return
+    for step_id in sorted(STEPS[level]):
+        fan = one.fans.get(step_id)
+        if one.steps.get(step_id) is StepStatus.SKIPPED:
+            continue
+        if fan is None:
+            yield f"expected {key} to have children of {step_id}, but found none"
+        elif fan.kind is ChildKind.SUBWORKFLOW:
+            yield from _incomplete(shape, fan.child.get(1, "no child"), found, len(STEPS) - 1)
+        else:
+            is_loop = fan.kind is ChildKind.FOREACH
+            for number in range(1, (shape.side if is_loop else ROUNDS) + 1):
+                below = child_key(fan.kind, key, step_id, number)
+                yield from _incomplete(shape, below, found, level + 1 if is_loop else len(STEPS) - 1)
 
 
 def _alone(one: Instance) -> Iterator[str]:
@@ -152,7 +204,7 @@ def _alone(one: Instance) -> Iterator[str]:
             yield f"{one.key}: {attempt} happened {count} times"
 
 
-def _below(one: Instance, found: Mapping[str, Instance]) -> Iterator[str]:
+def _below(one: Instance, found: Mapping[str, Instance], ends: Mapping[str, InstanceStatus]) -> Iterator[str]:
     for step_id, fan in one.fans.items():
         for number, times in fan.runs.items():
             ended = fan.ended.get(number)
@@ -162,9 +214,9 @@ def _below(one: Instance, found: Mapping[str, Instance]) -> Iterator[str]:
                 child = found.get(child_key(fan.kind, one.key, step_id, number))
                 yield from _inline(f"{one.key}: child {number} of {step_id}", times, ended, child)
             elif fan.is_sync and ended is not None and number in fan.child:
-                child = found.get(fan.child[number])
-                if child is not None and child.last is not None and child.last.status is not ended.status:
-                    yield f"{one.key}: {step_id} took {ended.status} for {child.key}, but it is {child.last.status}"
+                status = ends.get(fan.child[number])
+                if status is not ended.status:
+                    yield f"{one.key}: {step_id} took {ended.status} for {fan.child[number]}, but it is {status}"
 
 
 def _inline(where: str, times: int, ended: c.ChildEnded | None, child: Instance | None) -> Iterator[str]:
@@ -178,21 +230,60 @@ def _inline(where: str, times: int, ended: c.ChildEnded | None, child: Instance 
         yield f"{where} is {ended.status} to its parent, but {last.status}"
 
 
-def _created(seen: Seen) -> list[str]:
+def _created(seen: Seen) -> Iterator[str]:
     """Each request has one instance, and each instance ends."""
     requests = defaultdict[tuple[str, str], list[int]](list)
-    alive = set[str]()
+    for workflow_id, event in _all(seen, WORKFLOW_EVENTS.name):
+        if isinstance(event, c.InstanceCreated):
+            requests[workflow_id, event.request_id].append(event.instance_id)
+    for request, found in requests.items():
+        if len(found) > 1:
+            yield f"request {request} has instances {found}"
+    for workflow_id, instance_id in _alive(seen):
+        yield f"{run_key(workflow_id, instance_id)} was created and has not ended"
+
+
+def _alive(seen: Seen) -> list[tuple[str, int]]:
+    """The instances that are queued or running."""
+    alive = set[tuple[str, int]]()
     for workflow_id, event in _all(seen, WORKFLOW_EVENTS.name):
         match event:
-            case c.InstanceCreated():
-                requests[workflow_id, event.request_id].append(event.instance_id)
-                alive.add(run_key(workflow_id, event.instance_id))
-            case c.InstanceLaunched():
-                alive.add(run_key(workflow_id, event.instance_id))
+            case c.InstanceCreated(status=InstanceStatus.CREATED) | c.InstanceLaunched():
+                alive.add((workflow_id, event.instance_id))
             case c.InstanceEnded():
-                alive.discard(run_key(workflow_id, event.instance_id))
-    doubled = [f"request {request} has instances {found}" for request, found in requests.items() if len(found) > 1]
-    return doubled + [f"{key} was created and has not ended" for key in sorted(alive)]
+                alive.discard((workflow_id, event.instance_id))
+    return sorted(alive)
+
+
+def _ends(seen: Seen) -> dict[str, InstanceStatus]:
+    """How each instance has ended last, by what `workflows` says: also one that never ran."""
+    found: dict[str, InstanceStatus] = {}
+    for workflow_id, event in _all(seen, WORKFLOW_EVENTS.name):
+        if isinstance(event, c.InstanceCreated | c.InstanceEnded):
+            found[run_key(workflow_id, event.instance_id)] = event.status
+    return found
+
+
+def _strategies(seen: Seen) -> Iterator[str]:
+    """Moments at which more instances were queued or running than the strategy of the workflow allowed."""
+    rules, queued, running = dict[str, str](), defaultdict[str, set[int]](set), defaultdict[str, set[int]](set)
+    for workflow_id, event in _all(seen, WORKFLOW_EVENTS.name):
+        match event:
+            case c.PropertiesChanged():
+                rules[workflow_id] = json.loads(event.properties)["run_strategy"]["rule"]
+            case c.InstanceCreated(status=InstanceStatus.CREATED):
+                queued[workflow_id].add(event.instance_id)
+            case c.InstanceLaunched():
+                queued[workflow_id].discard(event.instance_id)
+                running[workflow_id].add(event.instance_id)
+            case c.InstanceEnded():
+                queued[workflow_id].discard(event.instance_id)
+                running[workflow_id].discard(event.instance_id)
+        rule = rules.get(workflow_id, Rule.PARALLEL)
+        if rule != Rule.PARALLEL and len(running[workflow_id]) > 1:
+            yield f"{workflow_id} ({rule}): {sorted(running[workflow_id])} ran at the same time"
+        if rule in REPLACING and len(queued[workflow_id]) > 1:
+            yield f"{workflow_id} ({rule}): {sorted(queued[workflow_id])} were queued at the same time"
 
 
 def _letters(seen: Seen) -> list[str]:

@@ -7,6 +7,7 @@ from confluent_kafka import Consumer, TopicPartition
 from kapelle.processors.wiring import RUN_EVENTS, WORKFLOW_EVENTS, run_key
 from kapelle.schemas import Codec
 from kapelle.schemas import contracts as c
+from kapelle.schemas.contracts import InstanceStatus
 from kapelle.topology.build import Topology
 
 READ_MAX: Final = 5_000
@@ -22,6 +23,7 @@ class Watch:
         self._running: set[str] = set()
         self.answered: set[str] = set()  # requests
         self.instances = 0
+        self.records = 0
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap_servers,
@@ -47,6 +49,7 @@ class Watch:
         """Read what is new."""
         for one in self._consumer.consume(READ_MAX, timeout_s):
             if one.error() is None:
+                self.records += 1
                 self._see((one.key() or b"").decode(), self._codec.decode(one.value() or b""))
 
     def _see(self, key: str, event: object) -> None:
@@ -56,12 +59,13 @@ class Watch:
                 self._running.add(key)
             case c.RunEnded():
                 self._running.discard(key)
-            case c.InstanceCreated() | c.InstanceLaunched():
-                self._queued.add(run_key(key, event.instance_id))
-                self.answered.add(event.request_id if isinstance(event, c.InstanceCreated) else "")
+            case c.InstanceCreated():
+                self.answered.add(event.request_id)
+                if event.status is InstanceStatus.CREATED:
+                    self._queued.add(run_key(key, event.instance_id))
             case c.InstanceEnded():
                 self._queued.discard(run_key(key, event.instance_id))
-            case c.CommandRefused():
+            case c.CommandRefused() | c.PropertiesChanged():
                 self.answered.add(event.request_id)
 
     def close(self) -> None:

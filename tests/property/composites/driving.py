@@ -7,15 +7,24 @@ from collections.abc import Iterator
 from typing import Any
 
 from kapelle.processors.runs.composites.identity import inline_id, is_inline
+from kapelle.processors.streams import Stream
 from kapelle.processors.wiring import RUN_COMMANDS, RUN_EVENTS, RUN_INTERNAL, WORKFLOW_COMMANDS, WORKFLOW_INTERNAL
+from kapelle.schemas import Contract
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, Report, RestartPolicy
 from kapelle.testing.engine import AUTHOR, Engine, RunHandle
-from tests.property.composites.model import RUNNING, How, Instance, Path, Spec, Step
+from kapelle.testing.schedule import Crashed
+from kapelle.topology.crash import CrashPoint
+from kapelle.topology.embedded import EmbeddedRuntime, EmbeddedSettings
+from kapelle.topology.settings import MemberSettings
+from kapelle.topology.tables import MemoryStore
+from tests.property.composites.model import RUNNING, How, Instance, Path, Spec, Step, below, leaves
 from tests.property.runs.worlds import replay_violations
 from tests.unit.composites.trees import call, foreach, loop_while, orphans, push
-from tests.unit.runs.flows import Json, noop, step
+from tests.unit.runs.flows import ONCE, Json, noop, param, step
+from tests.unit.views.histories import view_of
 
+HASTY_S = 3_600
 POLICIES = {"all": RestartPolicy.RESTART_FROM_BEGINNING, "incomplete": RestartPolicy.RESTART_FROM_INCOMPLETE}
 RUNNING_AS = {"CREATED", "STARTING", "RUNNING"}
 KINDS = {"foreach": ChildKind.FOREACH, "while": ChildKind.WHILE}
@@ -31,35 +40,83 @@ REPEATABLE = (
 )
 
 
-def written(engine: Engine, spec: Spec) -> Json:
-    """The definition of a step. The workflow that it calls is pushed."""
+def written(engine: Engine, spec: Spec, hasty: str) -> Json:
+    """The definition of a step; the hasty one has a time-out. The workflow that it calls is pushed."""
+    fields: dict[str, Any] = {"timeout": HASTY_S} if spec.name == hasty else {}
     if spec.kind == "leaf":
-        return step(spec.name)
-    inner = [written(engine, one) for one in spec.steps]
+        return step(spec.name, retry_policy=ONCE, given="=given", **fields)
+    inner = [written(engine, one, hasty) for one in spec.steps]
     if spec.kind == "foreach":
         window = {"concurrency": spec.window} if spec.window else {}
         loop_params = {"type": "MAP", "value": {f"i_{spec.name}": _numbers(spec.count)}}
-        fields: dict[str, Any] = {**window, "strict_ordering": spec.strict, "failure_mode": spec.mode}
+        fields |= {**window, "strict_ordering": spec.strict, "failure_mode": spec.mode}
         return foreach(spec.name, *inner, loop_params=loop_params, **fields)
     if spec.kind == "while":
         value = f"n_{spec.name}"
         count = noop(f"count_{spec.name}", **{value: f"={value} + 1"})
         condition = f"{value} < {spec.count}"
-        return loop_while(spec.name, condition, count, *inner, first={value: 0}, failure_mode=spec.mode)
-    push(engine, f"flow_{spec.name}", *inner)
-    return call(spec.name, f"flow_{spec.name}", failure_mode=spec.mode)
+        return loop_while(spec.name, condition, count, *inner, first={value: 0}, failure_mode=spec.mode, **fields)
+    push(engine, f"flow_{spec.name}", *inner, params={"given": 0})
+    return call(spec.name, f"flow_{spec.name}", failure_mode=spec.mode, sync=spec.sync, **fields)
 
 
 def _numbers(count: int) -> Json:
     return {"type": "LONG_ARRAY", "value": list(range(count))}
 
 
+class MortalEngine(Engine):
+    """An engine that may die at any moment of its cycles. The next one finds its log and tables, and goes on."""
+
+    def __init__(self, *, same_cycle: bool) -> None:
+        super().__init__(same_cycle=same_cycle)
+        self.moments = 0  # until it dies; 0: it lives
+        self._disk, self._settings = MemoryStore(), EmbeddedSettings(member=MemberSettings(same_cycle=same_cycle))
+        self._live()
+
+    def _live(self) -> None:
+        reached = self._reached
+        self.runtime = EmbeddedRuntime(self.topology, self._disk, self._settings, clock=self.clock, crash=reached)
+
+    def send(self, stream: Stream, key: str, command: Contract | bytes) -> None:
+        """As of any engine. What was not acknowledged by one that died is sent again."""
+        told = self.runtime.publish(stream, key, command)
+        try:
+            self.runtime.step_until_idle()
+        except Crashed:
+            self._live_again()
+            if not told.done():
+                self.runtime.publish(stream, key, command)
+            self.runtime.step_until_idle()
+        self.moments = 0
+
+    def advance(self, ms: int) -> None:
+        """As of any engine. The clock goes on while nobody lives."""
+        until_ms = self.clock() + ms
+        try:
+            super().advance(ms)
+        except Crashed:
+            self._live_again()
+            super().advance(until_ms - self.clock())
+        self.moments = 0
+
+    def _live_again(self) -> None:
+        self._disk = self._disk.copy()
+        self._live()
+
+    def _reached(self, _: CrashPoint) -> None:
+        if self.moments:
+            self.moments -= 1
+            if not self.moments:
+                raise Crashed
+
+
 class Driver:
     """Does to the engine what is done to the model."""
 
-    def __init__(self, specs: tuple[Spec, ...], *, same_cycle: bool) -> None:
-        self.engine = Engine(same_cycle=same_cycle)
-        push(self.engine, "root", *[written(self.engine, one) for one in specs])
+    def __init__(self, specs: tuple[Spec, ...], *, same_cycle: bool, hasty: str = "") -> None:
+        self.engine = MortalEngine(same_cycle=same_cycle)
+        self._hasty = hasty
+        push(self.engine, "root", *[written(self.engine, one, hasty) for one in specs], params={"given": 0})
         self.root = Instance(specs)
         self.root.start("all")
         self.engine.start("root")
@@ -80,7 +137,7 @@ class Driver:
 
     def instances(self) -> list[Instance]:
         """All instances of the model."""
-        return list(_instances(self.root))
+        return list(below(self.root))
 
     def steps(self) -> list[Step]:
         """All steps of the model that run."""
@@ -108,12 +165,20 @@ class Driver:
         else:
             self.engine.send(WORKFLOW_COMMANDS, run.workflow_id, request)
 
-    def restart(self, instance: Instance, how: How) -> None:
-        """Somebody restarts an instance or a step."""
+    def late(self) -> None:
+        """So much time passes that every hasty step that runs is timed out. Those that begin then have their time."""
+        late = [one for one in self.steps() if one.spec.name == self._hasty]
+        self.engine.advance(HASTY_S * 1_000)
+        for one in late:
+            one.act("TIME_OUT")
+
+    def restart(self, instance: Instance, how: How, given: int | None = None) -> None:
+        """Somebody restarts an instance or a step, perhaps with another parameter."""
         if isinstance(how, Path):
             self.handle(instance).restart(RestartPolicy.RESTART_FROM_SPECIFIC, step_id=how.name)
         else:
-            self.handle(instance).restart(POLICIES[how])
+            more = {} if given is None else {"given": param(given)}
+            self.handle(instance).restart(POLICIES[how], run_params=more)
 
     def repeat(self, number: int) -> None:
         """A message between processors comes a second time."""
@@ -135,9 +200,24 @@ class Driver:
             found = {name: status for name, status in run.steps.items() if not name.startswith("count")}
             expected = {name: one.status for name, one in instance.steps.items()}
             assert {name: _plain(status) for name, status in found.items()} == expected, run.key
+            for name, one in instance.steps.items():
+                if one.spec.kind == "leaf" and one.status == RUNNING:
+                    assert self.engine.task(run, name).params["given"] == instance.given, (run.key, name)
         assert orphans(self.engine) == []
         assert list(wrong_counts(self.engine)) == []
         assert replay_violations(self.engine) == []
+
+    def check_leaves(self) -> None:
+        """The view counts the leaves that exist."""
+        keys = {id(each): self.handle(each).key for each in self.instances()}
+        expected = {(keys[at], name): +counts for (at, name), counts in leaves(self.root).items()}
+        with view_of(self.engine).database.reading() as connection:
+            rows = connection.execute("SELECT * FROM rollups WHERE count <> 0").fetchall()
+        found: dict[tuple[str, str], Counter[str]] = {at: Counter() for at in expected}
+        for row in rows:
+            at = (f"{row['workflow_id']}/{row['instance_id']}", row["step_id"])
+            found.setdefault(at, Counter())[_plain(row["status"])] += row["count"]
+        assert found == expected
 
     def check_runs(self) -> None:
         """Every run of every instance began once, and there are no others."""
@@ -146,13 +226,6 @@ class Driver:
         assert len({(one.workflow_id, one.instance_id, one.run_id) for one in started}) == len(started)
         both = [(self.handle(each), each.runs) for each in self.instances()]
         assert counts == {(run.workflow_id, run.instance_id): runs for run, runs in both}
-
-
-def _instances(instance: Instance) -> Iterator[Instance]:
-    yield instance
-    for one in instance.steps.values():
-        for number in sorted(one.children):
-            yield from _instances(one.children[number])
 
 
 def _plain(status: Any) -> str:

@@ -1,17 +1,18 @@
 """A model of composite steps, made of what the documents say and of nothing of the engine.
 
 A tree of instances, steps and children. It knows no messages, no time and no tables: whatever is done to it has all its
-consequences at once. All steps of a block are independent of each other.
+consequences at once. All steps of a block are independent of each other. One parameter of the root reaches all leaves.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 COMPLETE = {"SUCCEEDED", "SKIPPED", "COMPLETED_WITH_ERROR"}
-AGAIN = {"FATALLY_FAILED", "STOPPED"}  # a step that ended so may be tried again while its instance runs
+AGAIN = {"FATALLY_FAILED", "TIMED_OUT", "STOPPED"}  # a step that ended so may be tried again while its instance runs
 RUNNING = "RUNNING"
 
 Kind = Literal["leaf", "foreach", "while", "sub"]
@@ -28,13 +29,14 @@ class Spec:
     window: int = 0
     strict: bool = False
     mode: str = "FAIL_AFTER_RUNNING"
+    sync: bool = True  # whether a subworkflow is waited for
 
 
 @dataclass(frozen=True)
 class Path:
     """A restart on its way to something below: the step, the number of its child, and how that is restarted.
 
-    Without a number, the step itself is restarted.
+    Without a number, the step itself is restarted, or skipped.
     """
 
     name: str
@@ -42,7 +44,7 @@ class Path:
     how: How = "incomplete"
 
 
-How = Literal["all", "incomplete"] | Path
+How = Literal["all", "incomplete", "skip"] | Path
 
 
 class Refused(Exception):
@@ -58,6 +60,7 @@ class Instance:
     number: int = 0
     status: str = "NONE"
     runs: int = 0
+    given: int = 0  # the parameter
     steps: dict[str, Step] = field(default_factory=dict)
     ran: set[str] = field(default_factory=set)  # in its latest run
     is_from_above: bool = False  # its latest run was ended by an ancestor
@@ -65,6 +68,7 @@ class Instance:
     def start(self, how: How) -> None:
         """A new run."""
         self.status, self.runs, self.is_from_above = RUNNING, self.runs + 1, False
+        self.given = self.above.inside.given if self.above is not None else self.given
         for spec in self.specs:
             self.steps.setdefault(spec.name, Step(spec, self))
         unfinished = [one for one in self.steps.values() if one.status not in COMPLETE]
@@ -107,6 +111,8 @@ def worst(statuses: object) -> str:
     found = set(statuses)  # type: ignore[call-overload]
     if "FATALLY_FAILED" in found:
         return "FAILED"
+    if "TIMED_OUT" in found:
+        return "TIMED_OUT"
     return "STOPPED" if "STOPPED" in found else "SUCCEEDED"
 
 
@@ -129,6 +135,9 @@ class Step:
     def begin(self, how: How) -> None:
         """Run, with the children that the restart wants."""
         self.status, self.is_ending, kind = RUNNING, False, self.spec.kind
+        if how == Path(self.spec.name, how="skip"):
+            self.status = "SKIPPED"
+            return
         if kind == "leaf":
             return
         if isinstance(how, Path) and how.number:
@@ -171,6 +180,8 @@ class Step:
         """The child that there is, or a new one."""
         self.counted, known = set(), self.children.get(1)
         self.again(1, how if known is not None and known.status != "SUCCEEDED" else "all")
+        if not self.spec.sync:
+            self.finish()
 
     def launch(self) -> None:
         """As many as there is room for; the end if there is nothing to wait for."""
@@ -221,12 +232,15 @@ class Step:
     def finish(self) -> None:
         """The step ends as its children have."""
         busy = self.status != RUNNING or self.ended_as(RUNNING)
+        if not self.spec.sync:
+            self.status = "SUCCEEDED"  # whatever becomes of the child
+            return
         if busy or (not self.is_ending and self.has_room()):
             return
         if self.ended_as("FAILED"):
             self.fail()
         else:
-            self.status = "STOPPED" if self.ended_as("STOPPED") else "SUCCEEDED"
+            self.status = next((one for one in ("TIMED_OUT", "STOPPED") if self.ended_as(one)), "SUCCEEDED")
 
     def fail(self) -> None:
         """It has failed: the failure mode decides."""
@@ -253,7 +267,16 @@ class Step:
         if action == "KILL":
             self.fail()
         else:
-            self.status = {"STOP": "STOPPED", "SKIP": "SKIPPED"}[action]
+            self.status = {"STOP": "STOPPED", "SKIP": "SKIPPED", "TIME_OUT": "TIMED_OUT"}[action]
+        self.inside.settle()
+
+    def skip_failed(self) -> None:
+        """Somebody skips the step after it has failed."""
+        if self.inside.status != RUNNING:
+            climb(self.inside, Path(self.spec.name, how="skip"))
+            return
+        self.status = "SKIPPED"
+        self.inside.ran.add(self.spec.name)
         self.inside.settle()
 
     def report(self, *, is_good: bool) -> None:
@@ -262,7 +285,7 @@ class Step:
         self.inside.settle()
 
 
-def restart(instance: Instance, how: How) -> None:
+def restart(instance: Instance, how: How, given: int | None = None) -> None:
     """Restart an instance that has ended: up to the first ancestor that runs, or to the root, and down again."""
     if instance.status == RUNNING:
         if not isinstance(how, Path) or instance.steps[how.name].status not in AGAIN:
@@ -271,6 +294,7 @@ def restart(instance: Instance, how: How) -> None:
         return
     if how == "incomplete" and all(one.status in COMPLETE for one in instance.steps.values()):
         raise Refused
+    instance.given = instance.given if given is None else given
     climb(instance, how)
 
 
@@ -288,3 +312,27 @@ def climb(instance: Instance, how: How) -> None:
         step.launch()
     else:
         raise Refused
+
+
+def below(instance: Instance) -> Iterator[Instance]:
+    """An instance and all that are below it."""
+    yield instance
+    for step in instance.steps.values():
+        for number in sorted(step.children):
+            yield from below(step.children[number])
+
+
+def leaves(root: Instance) -> dict[tuple[int, str], Counter[str]]:
+    """How many leaves of which status are below each composite step, by the identity of its instance.
+
+    A leaf is a step that waits for no children of its own. It counts below every step that waits for it.
+    """
+    found: dict[tuple[int, str], Counter[str]] = {}
+    for instance in below(root):
+        own = Counter(one.status for one in instance.steps.values() if not (one.children and one.spec.sync))
+        above = instance.above
+        own["SUCCEEDED"] += above is not None and above.spec.kind == "while"  # the step that counts the rounds
+        while above is not None and above.spec.sync:
+            found.setdefault((id(above.inside), above.spec.name), Counter()).update(own)
+            above = above.inside.above
+    return found

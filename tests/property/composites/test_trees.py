@@ -13,7 +13,8 @@ from tests.property.composites.model import Kind, Path, Refused, Spec
 
 DEPTH_MAX = 4
 MODES = ["FAIL_AFTER_RUNNING", "FAIL_AFTER_RUNNING", "IGNORE_FAILURE", "FAIL_IMMEDIATELY"]
-DEEDS = ["good", "good", "good", "bad", "bad", "act", "stop", "restart", "restart", "restart", "again", "repeat"]
+AGAIN = ["restart"] * 3 + ["again", "skip"]
+DEEDS = ["good"] * 3 + ["bad"] * 2 + AGAIN + ["act", "stop", "repeat", "late"] + ["die"] * 2
 
 
 @st.composite
@@ -41,7 +42,13 @@ def specs(draw: st.DrawFn, depth: int, names: Any) -> Spec:
         window=draw(st.integers(0, 2)),
         strict=draw(st.booleans()),
         mode=draw(st.sampled_from(MODES)),
+        sync=kind != "sub" or draw(st.sampled_from([True, True, False])),
     )
+
+
+def names(block: tuple[Spec, ...]) -> list[str]:
+    """Of all steps."""
+    return [name for one in block for name in (one.name, *names(one.steps))]
 
 
 Deed = tuple[str, int, int]
@@ -51,10 +58,23 @@ DEED = st.tuples(st.sampled_from(DEEDS), st.integers(0, 1_000), st.integers(0, 1
 def do(driver: Driver, deed: Deed) -> None:
     """Do the same to the engine and to the model. What the one refuses, the other refuses too."""
     kind, where, how = deed
-    steps, instances = driver.steps(), driver.instances()
+    if kind == "late":
+        driver.late()
+    elif kind == "die":
+        driver.engine.moments = 1 + how % 40
+    elif kind == "repeat":
+        driver.repeat(where)
+    elif kind in AGAIN:
+        do_again(driver, deed)
+    else:
+        end(driver, deed)
+
+
+def end(driver: Driver, deed: Deed) -> None:
+    """End what runs: a worker reports, or a person acts."""
+    kind, where, how = deed
+    steps, running = driver.steps(), [one for one in driver.instances() if one.status == model.RUNNING]
     leaves = [one for one in steps if one.spec.kind == "leaf"]
-    running = [one for one in instances if one.status == model.RUNNING]
-    ended = [one for one in instances if one.status != model.RUNNING]
     if kind in ("good", "bad") and leaves:
         leaf = leaves[where % len(leaves)]
         driver.report(leaf, is_good=kind == "good")
@@ -67,15 +87,28 @@ def do(driver: Driver, deed: Deed) -> None:
         instance, is_kill = running[where % len(running)], bool(how % 2)
         driver.stop(instance, "KILL" if is_kill else "STOP")
         instance.stop("FATALLY_FAILED" if is_kill else "STOPPED")
-    elif kind == "restart" and ended:
-        instance, policy = ended[where % len(ended)], ["all", "incomplete"][how % 2]
-        both(driver, lambda: driver.restart(instance, policy), lambda: model.restart(instance, policy))  # type: ignore[arg-type]
+
+
+def do_again(driver: Driver, deed: Deed) -> None:
+    """Run again what has ended, or go on without what has failed. Children that nobody waits for must be over."""
+    kind, where, how = deed
+    instances = driver.instances()
+    ended = [one for one in instances if one.status != model.RUNNING]
+    failed = [one for each in instances for one in each.steps.values() if one.status in model.AGAIN]
+    if any(one.status == model.RUNNING and one.above and not one.above.spec.sync for one in instances):
+        return
+    if kind == "restart" and ended:
+        instance = ended[where % len(ended)]
+        policy: model.How = "incomplete" if how % 2 else "all"
+        given = how if instance is driver.root and how % 3 == 0 else None
+        both(driver, lambda: driver.restart(instance, policy, given), lambda: model.restart(instance, policy, given))
     elif kind == "again":
         instance = instances[where % len(instances)]
         path = Path(list(instance.steps)[how % len(instance.steps)])
         both(driver, lambda: driver.restart(instance, path), lambda: model.restart(instance, path))
-    elif kind == "repeat":
-        driver.repeat(where)
+    elif kind == "skip" and failed:
+        step = failed[where % len(failed)]
+        both(driver, lambda: driver.act(step, "SKIP"), step.skip_failed)
 
 
 def both(driver: Driver, on_engine: Callable[[], None], on_model: Callable[[], None]) -> None:
@@ -91,9 +124,17 @@ def both(driver: Driver, on_engine: Callable[[], None], on_model: Callable[[], N
 
 
 @settings(max_examples=40, deadline=None)
-@given(block=blocks(), deeds=st.lists(DEED, min_size=5, max_size=25), same_cycle=st.booleans())
-def test_the_engine_does_what_the_model_does(block: tuple[Spec, ...], deeds: list[Deed], same_cycle: bool) -> None:
-    driver = Driver(block, same_cycle=same_cycle)
+@given(
+    block=blocks(),
+    deeds=st.lists(DEED, min_size=5, max_size=25),
+    same_cycle=st.booleans(),
+    hasty=st.integers(0, 1_000),
+)
+def test_the_engine_does_what_the_model_does(
+    block: tuple[Spec, ...], deeds: list[Deed], same_cycle: bool, hasty: int
+) -> None:
+    known = names(block)
+    driver = Driver(block, same_cycle=same_cycle, hasty=known[hasty % len(known)])
     driver.check()
 
     for deed in deeds:
@@ -102,3 +143,4 @@ def test_the_engine_does_what_the_model_does(block: tuple[Spec, ...], deeds: lis
         driver.check()
 
     driver.check_runs()
+    driver.check_leaves()

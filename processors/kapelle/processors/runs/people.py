@@ -56,7 +56,7 @@ def act_on_step(request: c.ActOnStep, draft: RunDraft, now_ms: int) -> Done:
     if fan is not None and fan.ending is not None:
         raise conflict(f"Expected step {request.step_id!r} to be running, but it is ending as {fan.ending.status}")
     if is_ending(flow):  # nothing that a person asks of one step may begin new work in it
-        raise conflict(f"Expected {flow.key} to go on, but it is ending: act on it when it has ended")
+        raise conflict(f"{flow.key} is ending: act on its steps after it ends")
     if run.status in INSTANCE_TERMINAL:  # only SKIP is left: the run begins again behind the step
         restart = Restart(RestartPolicy.RESTART_FROM_SPECIFIC, request.step_id, skip_steps=(request.step_id,))
         return restart_ended(flow, request, restart, run.params)

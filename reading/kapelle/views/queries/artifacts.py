@@ -8,7 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -48,9 +48,9 @@ class Reach(msgspec.Struct, frozen=True):
     is_now: bool
 
 
-def detailing(reach: Reach) -> tuple[str, dict[str, Any]]:
+def detailing(reach: Reach) -> tuple[str, dict[str, object]]:
     """The children of an attempt by status and number, as SQL. Those of an earlier attempt come in any order."""
-    values: dict[str, Any] = dict(zip(("workflow_id", "instance_id", "step_id"), reach.at, strict=True))
+    values: dict[str, object] = dict(zip(("workflow_id", "instance_id", "step_id"), reach.at, strict=True))
     if reach.is_now:
         told = "SELECT i.status, i.number FROM instances i INDEXED BY instances_by_parent"
         where = f"{OF_STEP} AND {reach.present.condition}"
@@ -62,9 +62,9 @@ def detailing(reach: Reach) -> tuple[str, dict[str, Any]]:
     return f"{then} WHERE {where}", values | reach.present.values | {"plan": reach.present.plan}
 
 
-def running_again(reach: Reach) -> tuple[str, dict[str, Any]]:
+def running_again(reach: Reach) -> tuple[str, dict[str, object]]:
     """The children that run again although the attempt has launched them before, as SQL."""
-    values: dict[str, Any] = dict(zip(("workflow_id", "instance_id", "step_id"), reach.at, strict=True))
+    values: dict[str, object] = dict(zip(("workflow_id", "instance_id", "step_id"), reach.at, strict=True))
     found = "SELECT i.number FROM instances i INDEXED BY instances_by_parent"
     before = """EXISTS (SELECT 1 FROM runs q WHERE q.workflow_id = i.workflow_id AND q.instance_id = i.instance_id
         AND q.run_id < i.run_id AND q.launch = i.launch)"""
