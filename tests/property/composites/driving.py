@@ -25,6 +25,7 @@ from tests.unit.runs.flows import ONCE, Json, noop, param, step
 from tests.unit.views.histories import view_of
 
 HASTY_S = 3_600
+UNBOUNDED = 1_000  # instances of a workflow at the same time: no queue, of which the model knows nothing
 POLICIES = {"all": RestartPolicy.RESTART_FROM_BEGINNING, "incomplete": RestartPolicy.RESTART_FROM_INCOMPLETE}
 RUNNING_AS = {"CREATED", "STARTING", "RUNNING"}
 KINDS = {"foreach": ChildKind.FOREACH, "while": ChildKind.WHILE}
@@ -56,7 +57,7 @@ def written(engine: Engine, spec: Spec, hasty: str) -> Json:
         count = noop(f"count_{spec.name}", **{value: f"={value} + 1"})
         condition = f"{value} < {spec.count}"
         return loop_while(spec.name, condition, count, *inner, first={value: 0}, failure_mode=spec.mode, **fields)
-    push(engine, f"flow_{spec.name}", *inner, params={"given": 0})
+    push(engine, f"flow_{spec.name}", *inner, strategy=UNBOUNDED, params={"given": 0})
     return call(spec.name, f"flow_{spec.name}", failure_mode=spec.mode, sync=spec.sync, **fields)
 
 
@@ -168,7 +169,8 @@ class Driver:
     def late(self) -> None:
         """So much time passes that every hasty step that runs is timed out. Those that begin then have their time."""
         late = [one for one in self.steps() if one.spec.name == self._hasty]
-        self.engine.advance(HASTY_S * 1_000)
+        # A shard that was taken over may be ahead of the clock, and runs a hundredth slower until it is not.
+        self.engine.advance(HASTY_S * 1_000 * 51 // 50)
         for one in late:
             one.act("TIME_OUT")
 
@@ -217,7 +219,8 @@ class Driver:
         for row in rows:
             at = (f"{row['workflow_id']}/{row['instance_id']}", row["step_id"])
             found.setdefault(at, Counter())[_plain(row["status"])] += row["count"]
-        assert found == expected
+        wrong = {at: (dict(found[at]), dict(expected.get(at, {}))) for at in found if found[at] != expected.get(at)}
+        assert wrong == {}, "the first are the counts of the view, the second those of the model"
 
     def check_runs(self) -> None:
         """Every run of every instance began once, and there are no others."""

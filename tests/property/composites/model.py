@@ -81,6 +81,8 @@ class Instance:
         self.ran = {one.spec.name for one in again}
         for one in again:
             one.status = "CREATED"
+            if not is_resumed and not (isinstance(how, Path) and one.resumes(how)):
+                one.forget()
         for one in again:
             if one.status == "CREATED":
                 one.begin("incomplete" if is_resumed else how)
@@ -128,19 +130,40 @@ class Step:
     recent: set[int] = field(default_factory=set)  # launched since it began with nothing kept
     counted: set[int] = field(default_factory=set)  # launched since it was last asked to end as they end
     last: int = 0
+    oldest: int = 1  # where the window of a strict order begins
     is_ending: bool = False
+    is_skipped: bool = False  # its latest attempt was skipped before it could have children
+
+    def counts(self, number: int) -> bool:
+        """Whether the leaves of a child count."""
+        return self.spec.sync and not self.is_skipped and self.has(number)
+
+    def has(self, number: int) -> bool:
+        """Whether a child belongs to the step, and was not left by what it did before it began from its beginning."""
+        if self.spec.kind == "foreach":
+            return number in self.recent
+        return number in self.children and (self.spec.kind == "sub" or number <= self.last)
+
+    def resumes(self, how: Path) -> bool:
+        """Whether a restart of the step, or of something below it, leaves its children to it."""
+        return how.number > 0 or self.spec.kind != "while"
+
+    def forget(self) -> None:
+        """Begin without the children that there are. A subworkflow runs the same child again."""
+        self.recent, self.last = set(), 0
 
     # Launching
 
     def begin(self, how: How) -> None:
         """Run, with the children that the restart wants."""
-        self.status, self.is_ending, kind = RUNNING, False, self.spec.kind
+        self.status, self.is_ending, self.is_skipped, kind = RUNNING, False, False, self.spec.kind
         if how == Path(self.spec.name, how="skip"):
-            self.status = "SKIPPED"
+            self.status, self.is_skipped = "SKIPPED", True
             return
         if kind == "leaf":
             return
         if isinstance(how, Path) and how.number:
+            self.oldest = self.last + 1
             if kind != "foreach":
                 self.last, self.counted = how.number, set()
             self.again(how.number, how.how)
@@ -164,7 +187,7 @@ class Step:
             self.recent = set()
         kept = {one for one in self.recent if self.children[one].status == "SUCCEEDED"}
         self.todo = deque(one for one in range(1, self.spec.count + 1) if one not in kept)
-        self.counted, self.last = set(), 0
+        self.counted, self.last, self.oldest = set(), 0, 1
         self.launch()
 
     def begin_while(self, how: How) -> None:
@@ -188,6 +211,7 @@ class Step:
         while self.status == RUNNING and not self.is_ending and self.has_room():
             is_loop = self.spec.kind == "foreach"
             number = self.todo.popleft() if is_loop else self.last + 1
+            self.oldest = number if self.oldest > self.last else self.oldest
             self.last = max(self.last, number)
             self.again(number, "incomplete" if is_loop and number in self.recent else "all")
         self.finish()
@@ -202,7 +226,7 @@ class Step:
             return False
         if self.spec.window == 0:
             return True
-        taken = self.last + 1 - min(running, default=self.last + 1) if self.spec.strict else len(running)
+        taken = self.last + 1 - self.oldest if self.spec.strict else len(running)
         return taken < self.spec.window
 
     def again(self, number: int, how: How) -> None:
@@ -224,6 +248,11 @@ class Step:
         """Count it, and go on."""
         if self.status != RUNNING or self.is_ending:
             return
+        # One that runs again in its place does not hold the window back, but the window stops at it.
+        if number == self.oldest <= self.last:
+            following = range(number + 1, self.last + 1)
+            busy = (one for one in following if one in self.children and self.children[one].status == RUNNING)
+            self.oldest = next(busy, self.last + 1)
         if self.children[number].status == "FAILED" and self.spec.mode == "FAIL_IMMEDIATELY":
             self.stop_children()
         self.launch()
@@ -275,7 +304,7 @@ class Step:
         if self.inside.status != RUNNING:
             climb(self.inside, Path(self.spec.name, how="skip"))
             return
-        self.status = "SKIPPED"
+        self.status, self.is_skipped = "SKIPPED", True
         self.inside.ran.add(self.spec.name)
         self.inside.settle()
 
@@ -303,11 +332,13 @@ def climb(instance: Instance, how: How) -> None:
     step = instance.above
     if step is None:
         instance.start(how)
+    elif not step.has(instance.number):
+        raise Refused
     elif step.inside.status != RUNNING:
         climb(step.inside, Path(step.spec.name, instance.number, how))
     elif step.status in AGAIN:
         step.try_again(Path(step.spec.name, instance.number, how))
-    elif step.status == RUNNING and step.spec.kind == "foreach" and step.spec.mode == "FAIL_AFTER_RUNNING":
+    elif step.status == RUNNING and step.spec.kind == "foreach" and step.spec.mode != "FAIL_IMMEDIATELY":
         step.again(instance.number, how)
         step.launch()
     else:
@@ -329,10 +360,11 @@ def leaves(root: Instance) -> dict[tuple[int, str], Counter[str]]:
     """
     found: dict[tuple[int, str], Counter[str]] = {}
     for instance in below(root):
-        own = Counter(one.status for one in instance.steps.values() if not (one.children and one.spec.sync))
-        above = instance.above
+        own = Counter(one.status for one in instance.steps.values() if not any(map(one.counts, one.children)))
+        above, child = instance.above, instance
         own["SUCCEEDED"] += above is not None and above.spec.kind == "while"  # the step that counts the rounds
-        while above is not None and above.spec.sync:
+        while above is not None and above.counts(child.number):
             found.setdefault((id(above.inside), above.spec.name), Counter()).update(own)
-            above = above.inside.above
+            child = above.inside
+            above = child.above
     return found

@@ -54,7 +54,7 @@ def _array(value: list[Any]) -> Json:
     return {"type": ARRAYS[type(value[0])] if value else "LONG_ARRAY", "value": value}
 
 
-def push(engine: Engine, workflow_id: str, *steps: Json, strategy: str = "PARALLEL", **workflow: Any) -> Engine:
+def push(engine: Engine, workflow_id: str, *steps: Json, strategy: str | int = "PARALLEL", **workflow: Any) -> Engine:
     """One more workflow that the engine knows."""
     given = {name: param(value) for name, value in workflow.pop("params", {}).items()}
     engine.push(
