@@ -62,7 +62,7 @@ class Processor(Generic[S]):
         self.appliers: Appliers[S] = {}
         self.given_up: GivenUp[S] = {}
         self.readers: Readers = {}
-        self.ignored: set[type[Contract]] = set()
+        self.ignored: dict[type[Contract], tuple[bytes, ...]] = {}  # unless the key begins with one of these
         self.background: set[str] = set()  # kinds of timers: the part of their names before the first slash
         self.turns_named: set[str] = set()  # those of them whose names tell whose turn it is
         self.is_patient = False  # nobody inside waits for it: its records may be folded in a few large turns
@@ -118,7 +118,14 @@ class Processor(Generic[S]):
     def ignores(self, contract: type[Contract]) -> None:
         """Decide nothing on messages of this type. Where their first bytes tell what they are, the rest is not read."""
         self.decides(contract)(_nothing)
-        self.ignored.add(contract)
+        self.ignored[contract] = ()
+
+    def reads_only(self, contract: type[Contract], keys: Iterable[str]) -> None:
+        """Pass over records of this type whose keys begin with none of these texts, without reading them.
+
+        Their decision must decide nothing: what is read depends on the framing, and on schemas of other releases.
+        """
+        self.ignored[contract] = tuple(key.encode() for key in keys)
 
     def timer_due(self, decide: Decide[TimerDue, S]) -> Decide[TimerDue, S]:
         """Register what is decided when a timer comes due."""

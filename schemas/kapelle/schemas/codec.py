@@ -10,14 +10,16 @@ rules as the current type. `decode` gives a value or raises a `SchemaError`, wha
 """
 
 import struct
-from collections.abc import Iterable, Mapping
-from typing import Final, NoReturn, Protocol
+from collections.abc import Mapping
+from typing import Final, NoReturn, Protocol, TypeVar
 
 from kapelle.schemas.catalog import Catalog, Read
 from kapelle.schemas.contract import Contract
 from kapelle.schemas.diagnosis import misfit
 from kapelle.schemas.errors import Corrupt, NotEncodable, RecordTooLarge, Truncated
 from kapelle.schemas.parsing import parse
+
+T = TypeVar("T")
 
 RECORD_BYTES_MAX: Final = 1_000_000
 
@@ -140,9 +142,9 @@ class Codec:
         """How many bytes stand before a record that this codec writes."""
         return self._head_bytes
 
-    def heads(self, contracts: Iterable[type[Contract]]) -> frozenset[bytes]:
-        """What stands before records of these types that this codec writes: enough to pass them over unread."""
-        return frozenset(self._heads[contract] for contract in contracts if contract in self._heads)
+    def by_head(self, found: Mapping[type[Contract], T]) -> dict[bytes, T]:
+        """The same by what stands before records of these types that this codec writes: they need not be read."""
+        return {self._heads[contract]: value for contract, value in found.items() if contract in self._heads}
 
     def _reader(self, data: bytes) -> tuple[Read, int, str]:
         """The reader for the head of some bytes, which is kept: heads are few."""

@@ -42,7 +42,7 @@ def changed(name: str) -> tuple[Topology, Processor[Any]]:
     """The product's topology with a processor whose handlers can be replaced."""
     old = next(processor for processor in PROCESSORS if processor.name == name)
     new = Processor(name, tables=old.tables, inputs=old.inputs, events=old.events, outputs=old.outputs)
-    new.deciders, new.appliers, new.ignored = dict(old.deciders), dict(old.appliers), set(old.ignored)
+    new.deciders, new.appliers, new.ignored = dict(old.deciders), dict(old.appliers), dict(old.ignored)
     rest = [new if processor is old else processor for processor in PROCESSORS]
     return Topology(rest, prefix="test", partitions=1), new
 

@@ -83,7 +83,7 @@ class Fold:
         self._public = frozenset([topology.topic(s) for s in topology.streams.values() if s.public])
         self._compacted = frozenset([topology.topic(s) for s in topology.streams.values() if s.keep is Keep.LATEST])
         self._latest: dict[tuple[Place, bytes | None], Out] = {}  # for compacted topics: sent when the cycle is full
-        self._ignored = {p.name: codec.heads(p.ignored) for p in topology.processors.values()}
+        self._ignored = {p.name: codec.by_head(p.ignored) for p in topology.processors.values()}
         # An event may be sent on as it is: contracts never change.
         self._encoded_last: tuple[Contract | None, bytes] = None, b""
         self.on_bug = OnBug.STOP
@@ -126,7 +126,8 @@ class Fold:
                     self._foreign(shard, place, record)
                     continue
                 key = key or b""
-            if ignored and data is not None and data[:head_bytes] in ignored:
+            read_keys = ignored.get(data[:head_bytes]) if ignored and data is not None else None
+            if read_keys is not None and (key is None or not key.startswith(read_keys)):
                 continue
             if key is None or data is None:
                 what = "key" if key is None else "value"

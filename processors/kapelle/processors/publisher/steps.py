@@ -13,7 +13,7 @@ from kapelle.processors.publisher.processor import steps
 from kapelle.processors.publisher.sources import initiator_type, next_number, source_of
 from kapelle.processors.publisher.streams import INLINE_CHANGES, STEP_STATE, step_key
 from kapelle.processors.publisher.tables import Numbered
-from kapelle.processors.runs.composites.identity import is_inline
+from kapelle.processors.runs.composites.identity import PREFIXES, is_inline
 from kapelle.processors.wiring import ids_of
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus
@@ -64,7 +64,7 @@ def tell_of_start(message: Message[c.RunStarted], _: Numbered, __: int) -> Itera
         author=event.author,
         request_id=event.request_id,
         correlation_id=event.correlation_id,
-        parent=msgspec.structs.replace(parent, asks={}, carries=()),
+        parent=msgspec.structs.replace(parent, asks=(), carries=()),
         at_ms=event.at_ms,
         source_topic=topic,
         source_partition=partition,
@@ -91,3 +91,8 @@ def tell_of_end(message: Message[c.RunEnded], _: Numbered, __: int) -> Iterable[
         source_offset=offset,
     )
     return (Send(INLINE_CHANGES, event.workflow_id, told),)
+
+
+# Most runs are neither iterations nor rounds. The key of an event of a run begins with the id of its workflow.
+steps.reads_only(c.RunStarted, PREFIXES.values())
+steps.reads_only(c.RunEnded, PREFIXES.values())
