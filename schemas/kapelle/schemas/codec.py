@@ -143,7 +143,7 @@ class Codec:
         return self._head_bytes
 
     def by_head(self, found: Mapping[type[Contract], T]) -> dict[bytes, T]:
-        """The same by what stands before records of these types that this codec writes: they need not be read."""
+        """These values, by the first bytes of the records of their types that this codec writes."""
         return {self._heads[contract]: value for contract, value in found.items() if contract in self._heads}
 
     def _reader(self, data: bytes) -> tuple[Read, int, str]:
