@@ -11,12 +11,6 @@ from pathlib import Path
 
 from tests.tidy.files import UNITS, parsed, python_files
 
-# Cycles that are left, each with the reason. This list only ever gets shorter.
-LEFT = (
-    # `Engine.run_worker` runs a worker of the SDK, and the worker's client speaks to the engine that runs it.
-    frozenset({"kapelle.testing.engine", "kapelle.testing.workers"}),
-)
-
 
 def module_of(path: Path) -> str:
     """The dotted name of a file, as it is imported."""
@@ -116,12 +110,4 @@ def late() -> None:
 
 
 def test_no_modules_import_each_other() -> None:
-    found = [one for one in cycles_of(graph()) if one not in LEFT]
-
-    assert [" <-> ".join(sorted(one)) for one in found] == []
-
-
-def test_cycles_that_are_gone_are_not_excused() -> None:
-    found = cycles_of(graph())
-
-    assert [one for one in LEFT if one not in found] == []
+    assert [" <-> ".join(sorted(one)) for one in cycles_of(graph())] == []

@@ -11,22 +11,33 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from kapelle.processors.runs.tables import Runs
 from kapelle.processors.streams import Stream
 from kapelle.processors.wiring import CANCELLATIONS, RUN_COMMANDS, RUN_EVENTS, TASKS, run_key
 from kapelle.schemas import Codec, Contract
 from kapelle.schemas.contracts import CancelTask, Report, ReportRefused, ReportTask, StepStatus, Task
+from kapelle.topology.build import Topology
+from kapelle.topology.embedded import EmbeddedRuntime
 from kapelle.worker import Answer, Context, TaskReport, Worker
 from kapelle.worker.execution import run_here
-
-if TYPE_CHECKING:
-    from kapelle.testing.engine import Engine
 
 READ_MAX: Final = 1_000
 TASKS_MAX: Final = 10_000
 POLL_S: Final = 0.002
 WORKER: Final = "worker-1"
+
+
+class Served(Protocol):
+    """The engine that tasks are taken from, as far as a worker needs it."""
+
+    topology: Topology
+    runtime: EmbeddedRuntime
+
+    def send(self, stream: Stream, key: str, command: Contract | bytes) -> None: ...
+
+    def state(self, processor: str, key: str) -> Runs: ...
 
 
 class TooManyTasks(AssertionError):
@@ -39,7 +50,7 @@ class TooManyTasks(AssertionError):
 class Feed:
     """The records of a stream, each once."""
 
-    def __init__(self, engine: Engine, stream: Stream) -> None:
+    def __init__(self, engine: Served, stream: Stream) -> None:
         self._engine = engine
         self._stream = stream
         self._codec = Codec(engine.topology.catalog())
@@ -58,7 +69,7 @@ class Feed:
 class EngineTransport:
     """The way to an engine in memory. Threads take turns: while a runner runs, `with transport.turn:` is the test's."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Served) -> None:
         self._engine = engine
         self.turn = threading.RLock()
         self._worker = WORKER
@@ -124,7 +135,7 @@ class EngineTransport:
         """Nothing: the engine is the test's."""
 
 
-def run_worker(engine: Engine, worker: Worker, *, name: str = WORKER, tasks_max: int = TASKS_MAX) -> int:
+def run_worker(engine: Served, worker: Worker, *, name: str = WORKER, tasks_max: int = TASKS_MAX) -> int:
     """Run every task that the worker serves until none is left, without time going by. Returns how many there were."""
     transport = EngineTransport(engine)
     transport.open(name, sorted(worker.steps))
