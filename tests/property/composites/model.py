@@ -51,6 +51,10 @@ class Refused(Exception):
     """The model does not allow it."""
 
 
+class Either(Exception):
+    """The engine may do one thing or another, and be right both times. The model is of no use afterwards."""
+
+
 @dataclass
 class Instance:
     """An instance of a block."""
@@ -166,7 +170,7 @@ class Step:
             self.oldest = self.last + 1
             if kind != "foreach":
                 self.last, self.counted = how.number, set()
-            self.again(how.number, how.how)
+            self.again_by_path(how.number, how.how)
             self.launch()
             return
         if isinstance(how, Path):
@@ -228,6 +232,16 @@ class Step:
             return True
         taken = self.last + 1 - self.oldest if self.spec.strict else len(running)
         return taken < self.spec.window
+
+    def again_by_path(self, number: int, how: How) -> None:
+        """Run one child again because somebody asked for it, or for something in it.
+
+        If it fails at once, because of another step that had failed in it, a loop may hear of this before or after it
+        launches more.
+        """
+        self.again(number, how)
+        if self.spec.kind == "foreach" and self.todo and self.children[number].status == "FAILED":
+            raise Either
 
     def again(self, number: int, how: How) -> None:
         """Run a child, for the first time or again."""
@@ -339,7 +353,7 @@ def climb(instance: Instance, how: How) -> None:
     elif step.status in AGAIN:
         step.try_again(Path(step.spec.name, instance.number, how))
     elif step.status == RUNNING and step.spec.kind == "foreach" and step.spec.mode != "FAIL_IMMEDIATELY":
-        step.again(instance.number, how)
+        step.again_by_path(instance.number, how)
         step.launch()
     else:
         raise Refused
