@@ -28,7 +28,7 @@ _ACTION: Final = wire.Symbols(Action)
 
 
 class ActOnStep(Contract, frozen=True, gc=False):
-    """Stop, kill, skip or bypass a step."""
+    """Stop, kill, skip, bypass or resume a step."""
 
     FULL_NAME: ClassVar[str] = "kapelle.ActOnStep"
     SCHEMA: ClassVar[str] = (
@@ -41,10 +41,15 @@ class ActOnStep(Contract, frozen=True, gc=False):
         r'{"name":"kapelle.Action","type":"enum","symbols":["STOP","KILL","SKIP","RESTART","UNBLOCK","PAUSE","RESUME","'
         r'BYPASS","TIME_OUT","OTHER"],"default":"OTHER","doc":"The actions of users on an instance or a step. A reader '
         r'that does not know a newer symbol reads OTHER."}},'
-        r'{"name":"reason","type":"string","doc":"The reason, as text for people."}],"doc":"Stop, kill, skip or bypass '
-        r'a step."}'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"run_id","type":["null","long"],"default":null,"doc":"Act only if this is the run; null for the prese'
+        r'nt one."},'
+        r'{"name":"attempt","type":["null","int"],"default":null,"doc":"Act only if this is the attempt; null for the p'
+        r'resent one."},'
+        r'{"name":"step_run_params","type":"string","default":"{}","doc":"Parameters for the step that replace those it'
+        r' has, as JSON; only for RESUME."}],"doc":"Stop, kill, skip, bypass or resume a step."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x31D007216EBEE697
+    FINGERPRINT: ClassVar[int] = 0x129CC1182C60E3C4
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -54,12 +59,19 @@ class ActOnStep(Contract, frozen=True, gc=False):
     action: Action
     # The reason, as text for people.
     reason: str
+    # Act only if this is the run; null for the present one.
+    run_id: int | None = None
+    # Act only if this is the attempt; null for the present one.
+    attempt: int | None = None
+    # Parameters for the step that replace those it has, as JSON; only for RESUME.
+    step_run_params: str = "{}"
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
         author_ = self.author.encode()
         step_id_ = self.step_id.encode()
         reason_ = self.reason.encode()
+        step_run_params_ = self.step_run_params.encode()
         return b"".join(
             (
                 head,
@@ -72,6 +84,10 @@ class ActOnStep(Contract, frozen=True, gc=False):
                 _ACTION.put(self.action),
                 wire.SIZES[len(reason_)],
                 reason_,
+                b"\x00" if self.run_id is None else b"\x02" + wire.long(self.run_id),
+                b"\x00" if self.attempt is None else b"\x02" + wire.integer(self.attempt),
+                wire.SIZES[len(step_run_params_)],
+                step_run_params_,
             )
         )
 
@@ -94,7 +110,19 @@ class ActOnStep(Contract, frozen=True, gc=False):
             reason_, at = wire.string_at(data, at)
         else:
             reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        value = cls(request_id_, author_, step_id_, action_, reason_)
+        if data[at]:
+            run_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            run_id_, at = None, at + 1
+        if data[at]:
+            attempt_, at = wire.nullable_at(data, at, wire.integer_at)
+        else:
+            attempt_, at = None, at + 1
+        if (n := data[at]) & 129:
+            step_run_params_, at = wire.string_at(data, at)
+        else:
+            step_run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        value = cls(request_id_, author_, step_id_, action_, reason_, run_id_, attempt_, step_run_params_)
         return value, at
 
 
@@ -239,6 +267,28 @@ class ActivateVersion(Contract, frozen=True, gc=False):
         else:
             version_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(request_id_, author_, version_)
+        return value, at
+
+
+class AdmitWaiting(Contract, frozen=True, gc=False):
+    """Admit the next attempts that wait for this permit. A decision of `permits` admits one batch and sends itself
+    this command for the next.
+    """
+
+    FULL_NAME: ClassVar[str] = "kapelle.AdmitWaiting"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.AdmitWaiting","type":"record","fields":[],"doc":"Admit the next attempts that wait for this '
+        r'permit. A decision of `permits` admits one batch and sends itself this command for the next."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x551342CDA8B8CF05
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return head
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        del data
+        value = cls()
         return value, at
 
 
@@ -497,6 +547,314 @@ class AwaitSignal(Contract, frozen=True, gc=False):
         return value, at
 
 
+class Breakpoint(Contract, frozen=True, gc=False):
+    """A breakpoint on a step: attempts that match it pause before they start."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.Breakpoint"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.Breakpoint","type":"record","fields":['
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"version","type":["null","long"],"default":null,"doc":"Only attempts of this version; null for all ve'
+        r'rsions."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Only attempts of this instance, and of the'
+        r' iterations and rounds below it; null for all instances."},'
+        r'{"name":"run_id","type":["null","long"],"default":null,"doc":"Only attempts of this run of the instance; null'
+        r' for all runs."},'
+        r'{"name":"attempt","type":["null","int"],"default":null,"doc":"Only the attempt with this number; null for all'
+        r' attempts."},'
+        r'{"name":"author","type":"string","doc":"The user who set it."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set."}],"doc":"A b'
+        r'reakpoint on a step: attempts that match it pause before they start."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x5B9F8079C0B524E4
+
+    step_id: str
+    # The user who set it.
+    author: str
+    # When it was set.
+    at_ms: int
+    # Only attempts of this version; null for all versions.
+    version: int | None = None
+    # Only attempts of this instance, and of the iterations and rounds below it; null for all instances.
+    instance_id: int | None = None
+    # Only attempts of this run of the instance; null for all runs.
+    run_id: int | None = None
+    # Only the attempt with this number; null for all attempts.
+    attempt: int | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        author_ = self.author.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                b"\x00" if self.version is None else b"\x02" + wire.long(self.version),
+                b"\x00" if self.instance_id is None else b"\x02" + wire.long(self.instance_id),
+                b"\x00" if self.run_id is None else b"\x02" + wire.long(self.run_id),
+                b"\x00" if self.attempt is None else b"\x02" + wire.integer(self.attempt),
+                wire.SIZES[len(author_)],
+                author_,
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            version_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            version_, at = None, at + 1
+        if data[at]:
+            instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            instance_id_, at = None, at + 1
+        if data[at]:
+            run_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            run_id_, at = None, at + 1
+        if data[at]:
+            attempt_, at = wire.nullable_at(data, at, wire.integer_at)
+        else:
+            attempt_, at = None, at + 1
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(step_id_, author_, at_ms_, version_, instance_id_, run_id_, attempt_)
+        return value, at
+
+
+class BreakpointDeleted(Contract, frozen=True, gc=False):
+    """A breakpoint was deleted."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.BreakpointDeleted"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.BreakpointDeleted","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"breakpoint","type":'
+        r'{"name":"kapelle.Breakpoint","type":"record","fields":['
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"version","type":["null","long"],"default":null,"doc":"Only attempts of this version; null for all ve'
+        r'rsions."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Only attempts of this instance, and of the'
+        r' iterations and rounds below it; null for all instances."},'
+        r'{"name":"run_id","type":["null","long"],"default":null,"doc":"Only attempts of this run of the instance; null'
+        r' for all runs."},'
+        r'{"name":"attempt","type":["null","int"],"default":null,"doc":"Only the attempt with this number; null for all'
+        r' attempts."},'
+        r'{"name":"author","type":"string","doc":"The user who set it."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set."}],"doc":"A b'
+        r'reakpoint on a step: attempts that match it pause before they start."}},'
+        r'{"name":"generation","type":"long","doc":"How often the breakpoints of the workflow have changed."},'
+        r'{"name":"resume","type":"boolean","doc":"Whether the attempts that it held continue."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A breakpoint was deleted."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xA5E3FD8546E93E9F
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    # The user who made the request.
+    author: str
+    workflow_id: str
+    breakpoint: Breakpoint
+    # How often the breakpoints of the workflow have changed.
+    generation: int
+    # Whether the attempts that it held continue.
+    resume: bool
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        workflow_id_ = self.workflow_id.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                Breakpoint.to_avro(self.breakpoint),
+                wire.long(self.generation),
+                wire.boolean(self.resume),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        breakpoint_, at = Breakpoint.from_avro(data, at)
+        if (n := data[at]) & 129:
+            generation_, at = wire.long_at(data, at)
+        else:
+            generation_, at = n >> 1, at + 1
+        resume_, at = wire.boolean_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(request_id_, author_, workflow_id_, breakpoint_, generation_, resume_, at_ms_)
+        return value, at
+
+
+class BreakpointSet(Contract, frozen=True, gc=False):
+    """A breakpoint was set, or set again."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.BreakpointSet"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.BreakpointSet","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"breakpoint","type":'
+        r'{"name":"kapelle.Breakpoint","type":"record","fields":['
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"version","type":["null","long"],"default":null,"doc":"Only attempts of this version; null for all ve'
+        r'rsions."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Only attempts of this instance, and of the'
+        r' iterations and rounds below it; null for all instances."},'
+        r'{"name":"run_id","type":["null","long"],"default":null,"doc":"Only attempts of this run of the instance; null'
+        r' for all runs."},'
+        r'{"name":"attempt","type":["null","int"],"default":null,"doc":"Only the attempt with this number; null for all'
+        r' attempts."},'
+        r'{"name":"author","type":"string","doc":"The user who set it."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set."}],"doc":"A b'
+        r'reakpoint on a step: attempts that match it pause before they start."}},'
+        r'{"name":"generation","type":"long","doc":"How often the breakpoints of the workflow have changed."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A breakpoint was set, or set'
+        r' again."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x1AC6360BD7B65061
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    workflow_id: str
+    breakpoint: Breakpoint
+    # How often the breakpoints of the workflow have changed.
+    generation: int
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        workflow_id_ = self.workflow_id.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                Breakpoint.to_avro(self.breakpoint),
+                wire.long(self.generation),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        breakpoint_, at = Breakpoint.from_avro(data, at)
+        if (n := data[at]) & 129:
+            generation_, at = wire.long_at(data, at)
+        else:
+            generation_, at = n >> 1, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(request_id_, workflow_id_, breakpoint_, generation_, at_ms_)
+        return value, at
+
+
+class BreakpointsChanged(Contract, frozen=True, gc=False):
+    """A run has other breakpoints from now on."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.BreakpointsChanged"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.BreakpointsChanged","type":"record","fields":['
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"generation","type":"long","doc":"How often the breakpoints of the workflow have changed."},'
+        r'{"name":"breakpoints","type":{"type":"array","items":'
+        r'{"name":"kapelle.Breakpoint","type":"record","fields":['
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"version","type":["null","long"],"default":null,"doc":"Only attempts of this version; null for all ve'
+        r'rsions."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Only attempts of this instance, and of the'
+        r' iterations and rounds below it; null for all instances."},'
+        r'{"name":"run_id","type":["null","long"],"default":null,"doc":"Only attempts of this run of the instance; null'
+        r' for all runs."},'
+        r'{"name":"attempt","type":["null","int"],"default":null,"doc":"Only the attempt with this number; null for all'
+        r' attempts."},'
+        r'{"name":"author","type":"string","doc":"The user who set it."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set."}],"doc":"A b'
+        r'reakpoint on a step: attempts that match it pause before they start."}},"doc":"All that are for this run."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A run has other breakpoints '
+        r'from now on."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xD96F5B5478084D62
+
+    run_id: int
+    # How often the breakpoints of the workflow have changed.
+    generation: int
+    # All that are for this run.
+    breakpoints: tuple[Breakpoint, ...]
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.long(self.generation),
+                wire.array(self.breakpoints, Breakpoint.to_avro) if self.breakpoints else b"\x00",
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            generation_, at = wire.long_at(data, at)
+        else:
+            generation_, at = n >> 1, at + 1
+        if data[at]:
+            breakpoints_, at = wire.array_at(data, at, Breakpoint.from_avro)
+        else:
+            breakpoints_, at = (), at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(run_id_, generation_, breakpoints_, at_ms_)
+        return value, at
+
+
 class CancelTask(Contract, frozen=True, gc=False):
     """A task is cancelled: its worker should stop, and its result will be refused."""
 
@@ -580,6 +938,70 @@ class CancelTask(Contract, frozen=True, gc=False):
             reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
         value = cls(token_, workflow_id_, instance_id_, step_id_, attempt_, action_, reason_, at_ms_)
+        return value, at
+
+
+class ChangeBreakpoints(Contract, frozen=True, gc=False):
+    """Use these breakpoints from now on. Sent to an instance by `workflows`, to an iteration or a round by its
+    parent.
+    """
+
+    FULL_NAME: ClassVar[str] = "kapelle.ChangeBreakpoints"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ChangeBreakpoints","type":"record","fields":['
+        r'{"name":"generation","type":"long","doc":"How often the breakpoints of the workflow have changed."},'
+        r'{"name":"breakpoints","type":{"type":"array","items":'
+        r'{"name":"kapelle.Breakpoint","type":"record","fields":['
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"version","type":["null","long"],"default":null,"doc":"Only attempts of this version; null for all ve'
+        r'rsions."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Only attempts of this instance, and of the'
+        r' iterations and rounds below it; null for all instances."},'
+        r'{"name":"run_id","type":["null","long"],"default":null,"doc":"Only attempts of this run of the instance; null'
+        r' for all runs."},'
+        r'{"name":"attempt","type":["null","int"],"default":null,"doc":"Only the attempt with this number; null for all'
+        r' attempts."},'
+        r'{"name":"author","type":"string","doc":"The user who set it."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set."}],"doc":"A b'
+        r'reakpoint on a step: attempts that match it pause before they start."}},"doc":"All that are for this run."},'
+        r'{"name":"removed","type":["null","kapelle.Breakpoint"],"default":null,"doc":"The deleted breakpoint whose att'
+        r'empts continue; null if none do."}],"doc":"Use these breakpoints from now on. Sent to an instance by `workflo'
+        r'ws`, to an iteration or a round by its parent."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x623C0D1C9E210EEB
+
+    # How often the breakpoints of the workflow have changed.
+    generation: int
+    # All that are for this run.
+    breakpoints: tuple[Breakpoint, ...]
+    # The deleted breakpoint whose attempts continue; null if none do.
+    removed: Breakpoint | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                wire.long(self.generation),
+                wire.array(self.breakpoints, Breakpoint.to_avro) if self.breakpoints else b"\x00",
+                b"\x00" if self.removed is None else b"\x02" + Breakpoint.to_avro(self.removed),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            generation_, at = wire.long_at(data, at)
+        else:
+            generation_, at = n >> 1, at + 1
+        if data[at]:
+            breakpoints_, at = wire.array_at(data, at, Breakpoint.from_avro)
+        else:
+            breakpoints_, at = (), at + 1
+        if data[at]:
+            removed_, at = wire.nullable_at(data, at, Breakpoint.from_avro)
+        else:
+            removed_, at = None, at + 1
+        value = cls(generation_, breakpoints_, removed_)
         return value, at
 
 
@@ -1707,6 +2129,102 @@ class DeadLetter(Contract, frozen=True, gc=False):
         return value, at
 
 
+class DeleteBreakpoint(Contract, frozen=True, gc=False):
+    """Delete a breakpoint: the one that was set with exactly these fields."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.DeleteBreakpoint"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.DeleteBreakpoint","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"version","type":["null","long"],"default":null,"doc":"Only attempts of this version; null for all ve'
+        r'rsions."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Only attempts of this instance, and of the'
+        r' iterations and rounds below it; null for all instances."},'
+        r'{"name":"run_id","type":["null","long"],"default":null,"doc":"Only attempts of this run of the instance; null'
+        r' for all runs."},'
+        r'{"name":"attempt","type":["null","int"],"default":null,"doc":"Only the attempt with this number; null for all'
+        r' attempts."},'
+        r'{"name":"resume","type":"boolean","default":true,"doc":"Whether the attempts that it holds continue. Otherwis'
+        r'e they stay paused until each is resumed."}],"doc":"Delete a breakpoint: the one that was set with exactly th'
+        r'ese fields."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x82718A6B035E452C
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    # The user who made the request.
+    author: str
+    step_id: str
+    # Only attempts of this version; null for all versions.
+    version: int | None = None
+    # Only attempts of this instance, and of the iterations and rounds below it; null for all instances.
+    instance_id: int | None = None
+    # Only attempts of this run of the instance; null for all runs.
+    run_id: int | None = None
+    # Only the attempt with this number; null for all attempts.
+    attempt: int | None = None
+    # Whether the attempts that it holds continue. Otherwise they stay paused until each is resumed.
+    resume: bool = True
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        step_id_ = self.step_id.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                b"\x00" if self.version is None else b"\x02" + wire.long(self.version),
+                b"\x00" if self.instance_id is None else b"\x02" + wire.long(self.instance_id),
+                b"\x00" if self.run_id is None else b"\x02" + wire.long(self.run_id),
+                b"\x00" if self.attempt is None else b"\x02" + wire.integer(self.attempt),
+                wire.boolean(self.resume),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            version_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            version_, at = None, at + 1
+        if data[at]:
+            instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            instance_id_, at = None, at + 1
+        if data[at]:
+            run_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            run_id_, at = None, at + 1
+        if data[at]:
+            attempt_, at = wire.nullable_at(data, at, wire.integer_at)
+        else:
+            attempt_, at = None, at + 1
+        resume_, at = wire.boolean_at(data, at)
+        value = cls(request_id_, author_, step_id_, version_, instance_id_, run_id_, attempt_, resume_)
+        return value, at
+
+
 class DeleteWorkflow(Contract, frozen=True, gc=False):
     """Delete a workflow that has no queued or running instances."""
 
@@ -2310,6 +2828,129 @@ class ForgetAwait(Contract, frozen=True, gc=False):
         return value, at
 
 
+class PermitHolder(Contract, frozen=True, gc=False):
+    """The attempt that holds a permit, or waits for one."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.PermitHolder"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.PermitHolder","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost loop around the step; 1 outside of loo'
+        r'ps."}],"doc":"The attempt that holds a permit, or waits for one."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x586152305A7A0BF9
+
+    # The key of the instance.
+    key: str
+    run_id: int
+    step_id: str
+    attempt: int
+    # The iteration of the innermost loop around the step; 1 outside of loops.
+    iteration: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        key_ = self.key.encode()
+        step_id_ = self.step_id.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(key_)],
+                key_,
+                wire.long(self.run_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            key_, at = wire.string_at(data, at)
+        else:
+            key_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        value = cls(key_, run_id_, step_id_, attempt_, iteration_)
+        return value, at
+
+
+class GrantPermit(Contract, frozen=True, gc=False):
+    """The attempt has a permit. Sent by `permits`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.GrantPermit"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.GrantPermit","type":"record","fields":['
+        r'{"name":"holder","type":'
+        r'{"name":"kapelle.PermitHolder","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost loop around the step; 1 outside of loo'
+        r'ps."}],"doc":"The attempt that holds a permit, or waits for one."}},'
+        r'{"name":"limited","type":"string","doc":"What is limited: tag/\u2026, workflow/\u2026 or tree/\u2026."},'
+        r'{"name":"is_limited","type":"boolean","doc":"Whether there is a limit now."},'
+        r'{"name":"sequence","type":"long","doc":"How often the limit has been set or removed, counted from 1."}],"doc"'
+        r':"The attempt has a permit. Sent by `permits`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x242D3A81433FE4E0
+
+    holder: PermitHolder
+    # What is limited: tag/…, workflow/… or tree/….
+    limited: str
+    # Whether there is a limit now.
+    is_limited: bool
+    # How often the limit has been set or removed, counted from 1.
+    sequence: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        limited_ = self.limited.encode()
+        return b"".join(
+            (
+                head,
+                PermitHolder.to_avro(self.holder),
+                wire.SIZES[len(limited_)],
+                limited_,
+                wire.boolean(self.is_limited),
+                wire.long(self.sequence),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        holder_, at = PermitHolder.from_avro(data, at)
+        if (n := data[at]) & 129:
+            limited_, at = wire.string_at(data, at)
+        else:
+            limited_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        is_limited_, at = wire.boolean_at(data, at)
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        value = cls(holder_, limited_, is_limited_, sequence_)
+        return value, at
+
+
 class InitiatorType(StrEnum):
     """The kinds of initiators, which start instances. A reader that does not know a newer symbol reads OTHER."""
 
@@ -2354,10 +2995,19 @@ class Parent(Contract, frozen=True, gc=False):
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
         r' while step hands to the next."},'
         r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
-        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
-        r' the engine writes it."}'
+        r' at most: the product of their numbers of iterations."},'
+        r'{"name":"tags","type":{"type":"array","items":"string"},"default":[],"doc":"The tags of the workflows and com'
+        r'posite steps above, which count for the permits of the child\u0027s steps."},'
+        r'{"name":"criticality","type":'
+        r'{"name":"kapelle.Criticality","type":"enum","symbols":["CRITICAL","HIGH","MEDIUM","LOW","OTHER"],"default":"O'
+        r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
+        r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
+        r'riticality of the workflow that it belongs to."},'
+        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
+        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
+        r' writes it."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xC59B564FD0933FB0
+    FINGERPRINT: ClassVar[int] = 0xAD2E9AFDE91696CD
 
     # The key of the parent instance.
     key: str
@@ -2385,6 +3035,12 @@ class Parent(Contract, frozen=True, gc=False):
     carries: tuple[str, ...] = ()
     # How many children the foreach steps above have together at most: the product of their numbers of iterations.
     iterations: int = 1
+    # The tags of the workflows and composite steps above, which count for the permits of the child's steps.
+    tags: tuple[str, ...] = ()
+    # For an iteration or a round: the criticality of the workflow that it belongs to.
+    criticality: Criticality = Criticality.MEDIUM
+    # How many steps of the whole tree may run at the same time; null if there is no limit.
+    step_limit: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         key_ = self.key.encode()
@@ -2413,6 +3069,9 @@ class Parent(Contract, frozen=True, gc=False):
                 wire.array(self.asks, wire.string) if self.asks else b"\x00",
                 wire.array(self.carries, wire.string) if self.carries else b"\x00",
                 wire.long(self.iterations),
+                wire.array(self.tags, wire.string) if self.tags else b"\x00",
+                _CRITICALITY.put(self.criticality),
+                b"\x00" if self.step_limit is None else b"\x02" + wire.long(self.step_limit),
             )
         )
 
@@ -2472,6 +3131,15 @@ class Parent(Contract, frozen=True, gc=False):
             iterations_, at = wire.long_at(data, at)
         else:
             iterations_, at = n >> 1, at + 1
+        if data[at]:
+            tags_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            tags_, at = (), at + 1
+        criticality_, at = _CRITICALITY.at(data, at)
+        if data[at]:
+            step_limit_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            step_limit_, at = None, at + 1
         value = cls(
             key_,
             run_id_,
@@ -2488,6 +3156,9 @@ class Parent(Contract, frozen=True, gc=False):
             asks_,
             carries_,
             iterations_,
+            tags_,
+            criticality_,
+            step_limit_,
         )
         return value, at
 
@@ -2545,11 +3216,20 @@ class InstanceCreated(Contract, frozen=True, gc=False):
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
         r' while step hands to the next."},'
         r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
-        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
-        r' the engine writes it."}],"default":null,"doc":"The step that this instance is a child of."}],"doc":"A run of'
-        r' an instance was created. It is queued, or it ended before it could run."}'
+        r' at most: the product of their numbers of iterations."},'
+        r'{"name":"tags","type":{"type":"array","items":"string"},"default":[],"doc":"The tags of the workflows and com'
+        r'posite steps above, which count for the permits of the child\u0027s steps."},'
+        r'{"name":"criticality","type":'
+        r'{"name":"kapelle.Criticality","type":"enum","symbols":["CRITICAL","HIGH","MEDIUM","LOW","OTHER"],"default":"O'
+        r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
+        r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
+        r'riticality of the workflow that it belongs to."},'
+        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
+        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
+        r' writes it."}],"default":null,"doc":"The step that this instance is a child of."}],"doc":"A run of an instanc'
+        r'e was created. It is queued, or it ended before it could run."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x6659711B56F4F5A2
+    FINGERPRINT: ClassVar[int] = 0xF9607028DAECC012
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -3270,6 +3950,55 @@ class LaunchQueued(Contract, frozen=True, gc=False):
         return value, at
 
 
+class LearnLimit(Contract, frozen=True, gc=False):
+    """Whether a tag is limited has changed. Sent by `permits` to each partition of `runs` that has steps with the
+    tag.
+    """
+
+    FULL_NAME: ClassVar[str] = "kapelle.LearnLimit"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.LearnLimit","type":"record","fields":['
+        r'{"name":"limited","type":"string","doc":"What is limited: tag/\u2026, workflow/\u2026 or tree/\u2026."},'
+        r'{"name":"is_limited","type":"boolean"},'
+        r'{"name":"sequence","type":"long","doc":"How often the limit has been set or removed, counted from 1."}],"doc"'
+        r':"Whether a tag is limited has changed. Sent by `permits` to each partition of `runs` that has steps with the'
+        r' tag."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x28499026B6DE74F0
+
+    # What is limited: tag/…, workflow/… or tree/….
+    limited: str
+    is_limited: bool
+    # How often the limit has been set or removed, counted from 1.
+    sequence: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        limited_ = self.limited.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(limited_)],
+                limited_,
+                wire.boolean(self.is_limited),
+                wire.long(self.sequence),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            limited_, at = wire.string_at(data, at)
+        else:
+            limited_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        is_limited_, at = wire.boolean_at(data, at)
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        value = cls(limited_, is_limited_, sequence_)
+        return value, at
+
+
 class LeaseRenewed(Contract, frozen=True, gc=False):
     """A worker sent a heartbeat, and keeps its task until the end of the lease."""
 
@@ -3341,6 +4070,280 @@ class LeaseRenewed(Contract, frozen=True, gc=False):
         lease_at_ms_, at = wire.moment_at(data, at)
         at_ms_, at = wire.moment_at(data, at)
         value = cls(run_id_, step_id_, attempt_, token_, worker_, lease_at_ms_, at_ms_)
+        return value, at
+
+
+class LimitLearned(Contract, frozen=True, gc=False):
+    """This partition knows whether a tag is limited."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.LimitLearned"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.LimitLearned","type":"record","fields":['
+        r'{"name":"limited","type":"string","doc":"What is limited: tag/\u2026, workflow/\u2026 or tree/\u2026."},'
+        r'{"name":"is_limited","type":"boolean"},'
+        r'{"name":"sequence","type":"long","doc":"The sequence number of the change; 0 if the partition has asked and h'
+        r'as no answer yet."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"This partition knows whether'
+        r' a tag is limited."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x71AF33BB547B9843
+
+    # What is limited: tag/…, workflow/… or tree/….
+    limited: str
+    is_limited: bool
+    # The sequence number of the change; 0 if the partition has asked and has no answer yet.
+    sequence: int
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        limited_ = self.limited.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(limited_)],
+                limited_,
+                wire.boolean(self.is_limited),
+                wire.long(self.sequence),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            limited_, at = wire.string_at(data, at)
+        else:
+            limited_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        is_limited_, at = wire.boolean_at(data, at)
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(limited_, is_limited_, sequence_, at_ms_)
+        return value, at
+
+
+class LimitRemoved(Contract, frozen=True, gc=False):
+    """A limit was removed."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.LimitRemoved"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.LimitRemoved","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request; empty if the limit came from properties."}'
+        r","
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"limited","type":"string","doc":"What is limited: tag/\u2026, workflow/\u2026 or tree/\u2026."},'
+        r'{"name":"snapshot","type":"long","default":0,"doc":"The number of the properties that the limit is from; 0 if'
+        r' it is not from properties. A later number replaces an earlier one."},'
+        r'{"name":"sequence","type":"long","doc":"How often the limit has been set or removed, counted from 1."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A limit was removed."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xEACE67676FB996DD
+
+    # The id of the request; empty if the limit came from properties.
+    request_id: str
+    # The user who made the request.
+    author: str
+    # What is limited: tag/…, workflow/… or tree/….
+    limited: str
+    # How often the limit has been set or removed, counted from 1.
+    sequence: int
+    at_ms: int
+    # The number of the properties that the limit is from; 0 if it is not from properties. A later number replaces an
+    # earlier one.
+    snapshot: int = 0
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        limited_ = self.limited.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(limited_)],
+                limited_,
+                wire.long(self.snapshot),
+                wire.long(self.sequence),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            limited_, at = wire.string_at(data, at)
+        else:
+            limited_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            snapshot_, at = wire.long_at(data, at)
+        else:
+            snapshot_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(request_id_, author_, limited_, sequence_, at_ms_, snapshot_)
+        return value, at
+
+
+class LimitSet(Contract, frozen=True, gc=False):
+    """A limit was set, or changed."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.LimitSet"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.LimitSet","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request; empty if the limit comes from a definition'
+        r' or from properties."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"limited","type":"string","doc":"What is limited: tag/\u2026, workflow/\u2026 or tree/\u2026."},'
+        r'{"name":"max","type":"long"},'
+        r'{"name":"extra","type":"string","doc":"Other keys of the request, as JSON."},'
+        r'{"name":"snapshot","type":"long","default":0,"doc":"The number of the properties that the limit is from; 0 if'
+        r' it is not from properties. A later number replaces an earlier one."},'
+        r'{"name":"sequence","type":"long","doc":"How often the limit has been set or removed, counted from 1."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A limit was set, or changed.'
+        r'"}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xA1EA566ADF5A5467
+
+    # The id of the request; empty if the limit comes from a definition or from properties.
+    request_id: str
+    # The user who made the request.
+    author: str
+    # What is limited: tag/…, workflow/… or tree/….
+    limited: str
+    max: int
+    # Other keys of the request, as JSON.
+    extra: str
+    # How often the limit has been set or removed, counted from 1.
+    sequence: int
+    at_ms: int
+    # The number of the properties that the limit is from; 0 if it is not from properties. A later number replaces an
+    # earlier one.
+    snapshot: int = 0
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        limited_ = self.limited.encode()
+        extra_ = self.extra.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(limited_)],
+                limited_,
+                wire.long(self.max),
+                wire.SIZES[len(extra_)],
+                extra_,
+                wire.long(self.snapshot),
+                wire.long(self.sequence),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            limited_, at = wire.string_at(data, at)
+        else:
+            limited_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            max_, at = wire.long_at(data, at)
+        else:
+            max_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            extra_, at = wire.string_at(data, at)
+        else:
+            extra_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            snapshot_, at = wire.long_at(data, at)
+        else:
+            snapshot_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            sequence_, at = wire.long_at(data, at)
+        else:
+            sequence_, at = n >> 1, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(request_id_, author_, limited_, max_, extra_, sequence_, at_ms_, snapshot_)
+        return value, at
+
+
+class LimitWorkflow(Contract, frozen=True, gc=False):
+    """The step concurrency of a workflow has changed. Sent by `workflows`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.LimitWorkflow"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.LimitWorkflow","type":"record","fields":['
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"max","type":["null","long"],"default":null,"doc":"How many steps may run; null if there is no limit.'
+        r'"},'
+        r'{"name":"snapshot","type":"long","default":0,"doc":"The number of the properties that the limit is from; 0 if'
+        r' it is not from properties. A later number replaces an earlier one."}],"doc":"The step concurrency of a workf'
+        r'low has changed. Sent by `workflows`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xAC807BD1CFAB004C
+
+    # The user who made the request.
+    author: str
+    # How many steps may run; null if there is no limit.
+    max: int | None = None
+    # The number of the properties that the limit is from; 0 if it is not from properties. A later number replaces an
+    # earlier one.
+    snapshot: int = 0
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        author_ = self.author.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(author_)],
+                author_,
+                b"\x00" if self.max is None else b"\x02" + wire.long(self.max),
+                wire.long(self.snapshot),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            max_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            max_, at = None, at + 1
+        if (n := data[at]) & 129:
+            snapshot_, at = wire.long_at(data, at)
+        else:
+            snapshot_, at = n >> 1, at + 1
+        value = cls(author_, max_, snapshot_)
         return value, at
 
 
@@ -3775,6 +4778,383 @@ class ParamsLayer(Contract, frozen=True, gc=False):
         return value, at
 
 
+class PassOnBreakpoints(Contract, frozen=True, gc=False):
+    """Tell the next children that run which breakpoints there are now. A decision of `runs` tells one batch and
+    sends itself this command for the next.
+    """
+
+    FULL_NAME: ClassVar[str] = "kapelle.PassOnBreakpoints"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.PassOnBreakpoints","type":"record","fields":['
+        r'{"name":"removed","type":["null",'
+        r'{"name":"kapelle.Breakpoint","type":"record","fields":['
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"version","type":["null","long"],"default":null,"doc":"Only attempts of this version; null for all ve'
+        r'rsions."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Only attempts of this instance, and of the'
+        r' iterations and rounds below it; null for all instances."},'
+        r'{"name":"run_id","type":["null","long"],"default":null,"doc":"Only attempts of this run of the instance; null'
+        r' for all runs."},'
+        r'{"name":"attempt","type":["null","int"],"default":null,"doc":"Only the attempt with this number; null for all'
+        r' attempts."},'
+        r'{"name":"author","type":"string","doc":"The user who set it."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set."}],"doc":"A b'
+        r'reakpoint on a step: attempts that match it pause before they start."}],"default":null,"doc":"The deleted bre'
+        r'akpoint whose attempts continue; null if none do."},'
+        r'{"name":"step_id","type":"string","doc":"The step whose children are told."},'
+        r'{"name":"after_number","type":"long","doc":"The last child of the previous batch."}],"doc":"Tell the next chi'
+        r"ldren that run which breakpoints there are now. A decision of `runs` tells one batch and sends itself this co"
+        r'mmand for the next."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x15C72F0E39C9573A
+
+    # The step whose children are told.
+    step_id: str
+    # The last child of the previous batch.
+    after_number: int
+    # The deleted breakpoint whose attempts continue; null if none do.
+    removed: Breakpoint | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        return b"".join(
+            (
+                head,
+                b"\x00" if self.removed is None else b"\x02" + Breakpoint.to_avro(self.removed),
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.long(self.after_number),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if data[at]:
+            removed_, at = wire.nullable_at(data, at, Breakpoint.from_avro)
+        else:
+            removed_, at = None, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            after_number_, at = wire.long_at(data, at)
+        else:
+            after_number_, at = n >> 1, at + 1
+        value = cls(step_id_, after_number_, removed_)
+        return value, at
+
+
+class PermitGranted(Contract, frozen=True, gc=False):
+    """An attempt holds a permit."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.PermitGranted"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.PermitGranted","type":"record","fields":['
+        r'{"name":"limited","type":"string","doc":"What is limited: tag/\u2026, workflow/\u2026 or tree/\u2026."},'
+        r'{"name":"holder","type":'
+        r'{"name":"kapelle.PermitHolder","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost loop around the step; 1 outside of loo'
+        r'ps."}],"doc":"The attempt that holds a permit, or waits for one."}},'
+        r'{"name":"workflow_id","type":"string","doc":"The workflow at the top of the tree. Workflows of the same criti'
+        r'cality take turns."},'
+        r'{"name":"criticality","type":'
+        r'{"name":"kapelle.Criticality","type":"enum","symbols":["CRITICAL","HIGH","MEDIUM","LOW","OTHER"],"default":"O'
+        r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
+        r'that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"ticket","type":"long","doc":"The order of arrival."},'
+        r'{"name":"has_waited","type":"boolean","doc":"Whether the attempt had been queued."},'
+        r'{"name":"turn","type":"long","default":0,"doc":"The turn that it had in the queue; 0 if it has not waited."},'
+        r'{"name":"passed_over","type":{"type":"array","items":"long"},"default":[],"doc":"For CRITICAL, HIGH, MEDIUM a'
+        r'nd LOW: how many attempts of other criticality were admitted in a row while these waited."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"An attempt holds a permit."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xB70E23FD60978656
+
+    # What is limited: tag/…, workflow/… or tree/….
+    limited: str
+    holder: PermitHolder
+    # The workflow at the top of the tree. Workflows of the same criticality take turns.
+    workflow_id: str
+    criticality: Criticality
+    # The order of arrival.
+    ticket: int
+    # Whether the attempt had been queued.
+    has_waited: bool
+    at_ms: int
+    # The turn that it had in the queue; 0 if it has not waited.
+    turn: int = 0
+    # For CRITICAL, HIGH, MEDIUM and LOW: how many attempts of other criticality were admitted in a row while these
+    # waited.
+    passed_over: tuple[int, ...] = ()
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        limited_ = self.limited.encode()
+        workflow_id_ = self.workflow_id.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(limited_)],
+                limited_,
+                PermitHolder.to_avro(self.holder),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                _CRITICALITY.put(self.criticality),
+                wire.long(self.ticket),
+                wire.boolean(self.has_waited),
+                wire.long(self.turn),
+                wire.array(self.passed_over, wire.long) if self.passed_over else b"\x00",
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            limited_, at = wire.string_at(data, at)
+        else:
+            limited_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        holder_, at = PermitHolder.from_avro(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        criticality_, at = _CRITICALITY.at(data, at)
+        if (n := data[at]) & 129:
+            ticket_, at = wire.long_at(data, at)
+        else:
+            ticket_, at = n >> 1, at + 1
+        has_waited_, at = wire.boolean_at(data, at)
+        if (n := data[at]) & 129:
+            turn_, at = wire.long_at(data, at)
+        else:
+            turn_, at = n >> 1, at + 1
+        if data[at]:
+            passed_over_, at = wire.array_at(data, at, wire.long_at)
+        else:
+            passed_over_, at = (), at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(limited_, holder_, workflow_id_, criticality_, ticket_, has_waited_, at_ms_, turn_, passed_over_)
+        return value, at
+
+
+class PermitQueued(Contract, frozen=True, gc=False):
+    """An attempt waits for a permit."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.PermitQueued"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.PermitQueued","type":"record","fields":['
+        r'{"name":"limited","type":"string","doc":"What is limited: tag/\u2026, workflow/\u2026 or tree/\u2026."},'
+        r'{"name":"holder","type":'
+        r'{"name":"kapelle.PermitHolder","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost loop around the step; 1 outside of loo'
+        r'ps."}],"doc":"The attempt that holds a permit, or waits for one."}},'
+        r'{"name":"workflow_id","type":"string","doc":"The workflow at the top of the tree. Workflows of the same criti'
+        r'cality take turns."},'
+        r'{"name":"criticality","type":'
+        r'{"name":"kapelle.Criticality","type":"enum","symbols":["CRITICAL","HIGH","MEDIUM","LOW","OTHER"],"default":"O'
+        r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
+        r'that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"turn","type":"long","doc":"The turn of its workflow among those of the same criticality: lower turns'
+        r' come first."},'
+        r'{"name":"ticket","type":"long","doc":"The order of arrival: within a turn, lower tickets come first."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"An attempt waits for a permi'
+        r't."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x2E40DA126AFFC5C7
+
+    # What is limited: tag/…, workflow/… or tree/….
+    limited: str
+    holder: PermitHolder
+    # The workflow at the top of the tree. Workflows of the same criticality take turns.
+    workflow_id: str
+    criticality: Criticality
+    # The turn of its workflow among those of the same criticality: lower turns come first.
+    turn: int
+    # The order of arrival: within a turn, lower tickets come first.
+    ticket: int
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        limited_ = self.limited.encode()
+        workflow_id_ = self.workflow_id.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(limited_)],
+                limited_,
+                PermitHolder.to_avro(self.holder),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                _CRITICALITY.put(self.criticality),
+                wire.long(self.turn),
+                wire.long(self.ticket),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            limited_, at = wire.string_at(data, at)
+        else:
+            limited_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        holder_, at = PermitHolder.from_avro(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        criticality_, at = _CRITICALITY.at(data, at)
+        if (n := data[at]) & 129:
+            turn_, at = wire.long_at(data, at)
+        else:
+            turn_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            ticket_, at = wire.long_at(data, at)
+        else:
+            ticket_, at = n >> 1, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(limited_, holder_, workflow_id_, criticality_, turn_, ticket_, at_ms_)
+        return value, at
+
+
+class PermitReceived(Contract, frozen=True, gc=False):
+    """A step has one of the permits that it waits for."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.PermitReceived"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.PermitReceived","type":"record","fields":['
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int"},'
+        r'{"name":"limited","type":"string","doc":"What is limited: tag/\u2026, workflow/\u2026 or tree/\u2026."},'
+        r'{"name":"held","type":"int","doc":"How many of its permits the attempt holds now."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A step has one of the permit'
+        r's that it waits for."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x1556FB306392E039
+
+    run_id: int
+    step_id: str
+    attempt: int
+    iteration: int
+    # What is limited: tag/…, workflow/… or tree/….
+    limited: str
+    # How many of its permits the attempt holds now.
+    held: int
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        step_id_ = self.step_id.encode()
+        limited_ = self.limited.encode()
+        return b"".join(
+            (
+                head,
+                wire.long(self.run_id),
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                wire.integer(self.attempt),
+                wire.integer(self.iteration),
+                wire.SIZES[len(limited_)],
+                limited_,
+                wire.integer(self.held),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            run_id_, at = wire.long_at(data, at)
+        else:
+            run_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            attempt_, at = wire.integer_at(data, at)
+        else:
+            attempt_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            iteration_, at = wire.integer_at(data, at)
+        else:
+            iteration_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            limited_, at = wire.string_at(data, at)
+        else:
+            limited_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            held_, at = wire.integer_at(data, at)
+        else:
+            held_, at = n >> 1, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(run_id_, step_id_, attempt_, iteration_, limited_, held_, at_ms_)
+        return value, at
+
+
+class PermitReturned(Contract, frozen=True, gc=False):
+    """An attempt no longer holds a permit, or no longer waits for it."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.PermitReturned"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.PermitReturned","type":"record","fields":['
+        r'{"name":"limited","type":"string","doc":"What is limited: tag/\u2026, workflow/\u2026 or tree/\u2026."},'
+        r'{"name":"holder","type":'
+        r'{"name":"kapelle.PermitHolder","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost loop around the step; 1 outside of loo'
+        r'ps."}],"doc":"The attempt that holds a permit, or waits for one."}},'
+        r'{"name":"was_held","type":"boolean"},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"An attempt no longer holds a'
+        r' permit, or no longer waits for it."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x314965AAD94FA8B6
+
+    # What is limited: tag/…, workflow/… or tree/….
+    limited: str
+    holder: PermitHolder
+    was_held: bool
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        limited_ = self.limited.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(limited_)],
+                limited_,
+                PermitHolder.to_avro(self.holder),
+                wire.boolean(self.was_held),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            limited_, at = wire.string_at(data, at)
+        else:
+            limited_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        holder_, at = PermitHolder.from_avro(data, at)
+        was_held_, at = wire.boolean_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(limited_, holder_, was_held_, at_ms_)
+        return value, at
+
+
 class PropertiesChanged(Contract, frozen=True, gc=False):
     """The properties of a workflow have changed."""
 
@@ -3898,8 +5278,17 @@ class PublishInstance(Contract, frozen=True, gc=False):
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
         r' while step hands to the next."},'
         r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
-        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
-        r' the engine writes it."}],"default":null},'
+        r' at most: the product of their numbers of iterations."},'
+        r'{"name":"tags","type":{"type":"array","items":"string"},"default":[],"doc":"The tags of the workflows and com'
+        r'posite steps above, which count for the permits of the child\u0027s steps."},'
+        r'{"name":"criticality","type":'
+        r'{"name":"kapelle.Criticality","type":"enum","symbols":["CRITICAL","HIGH","MEDIUM","LOW","OTHER"],"default":"O'
+        r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
+        r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
+        r'riticality of the workflow that it belongs to."},'
+        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
+        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
+        r' writes it."}],"default":null},'
         r'{"name":"reason","type":"string","default":"","doc":"The reason, as text for people."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
         r'{"name":"source_topic","type":"string","doc":"The topic of the event."},'
@@ -3907,7 +5296,7 @@ class PublishInstance(Contract, frozen=True, gc=False):
         r'{"name":"source_offset","type":"long"}],"doc":"Publish that a run of an iteration or a round has started or e'
         r'nded. Sent by `publisher.steps`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x76614D5B0319847B
+    FINGERPRINT: ClassVar[int] = 0x50CBC40BA59BAA4E
 
     instance_id: int
     run_id: int
@@ -4185,12 +5574,21 @@ class QueueRun(Contract, frozen=True, gc=False):
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
         r' while step hands to the next."},'
         r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
-        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
-        r' the engine writes it."}],"default":null,"doc":"The step that this instance is a child of."}],"doc":"Queue a '
-        r"new run of an instance that has ended. Sent by `runs`, which has the state of its steps. If somebody restarts"
-        r' the child of a subworkflow step, its parent is asked first."}'
+        r' at most: the product of their numbers of iterations."},'
+        r'{"name":"tags","type":{"type":"array","items":"string"},"default":[],"doc":"The tags of the workflows and com'
+        r'posite steps above, which count for the permits of the child\u0027s steps."},'
+        r'{"name":"criticality","type":'
+        r'{"name":"kapelle.Criticality","type":"enum","symbols":["CRITICAL","HIGH","MEDIUM","LOW","OTHER"],"default":"O'
+        r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
+        r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
+        r'riticality of the workflow that it belongs to."},'
+        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
+        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
+        r' writes it."}],"default":null,"doc":"The step that this instance is a child of."}],"doc":"Queue a new run of '
+        r"an instance that has ended. Sent by `runs`, which has the state of its steps. If somebody restarts the child "
+        r'of a subworkflow step, its parent is asked first."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xCA47809CF55954B3
+    FINGERPRINT: ClassVar[int] = 0x2ADD952C3F161DCB
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -4485,12 +5883,21 @@ class RecordRunEnd(Contract, frozen=True, gc=False):
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
         r' while step hands to the next."},'
         r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
-        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
-        r' the engine writes it."}],"default":null,"doc":"The step that this instance is a child of."},'
+        r' at most: the product of their numbers of iterations."},'
+        r'{"name":"tags","type":{"type":"array","items":"string"},"default":[],"doc":"The tags of the workflows and com'
+        r'posite steps above, which count for the permits of the child\u0027s steps."},'
+        r'{"name":"criticality","type":'
+        r'{"name":"kapelle.Criticality","type":"enum","symbols":["CRITICAL","HIGH","MEDIUM","LOW","OTHER"],"default":"O'
+        r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
+        r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
+        r'riticality of the workflow that it belongs to."},'
+        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
+        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
+        r' writes it."}],"default":null,"doc":"The step that this instance is a child of."},'
         r'{"name":"values","type":"string","default":"{}","doc":"The values that the parent asks for, as JSON."}],"doc"'
         r':"A run has ended. Sent by `runs`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x1DFEF02CDCB964F4
+    FINGERPRINT: ClassVar[int] = 0xD58D3904D981CF8F
 
     instance_id: int
     run_id: int
@@ -4543,6 +5950,51 @@ class RecordRunEnd(Contract, frozen=True, gc=False):
         else:
             values_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         value = cls(instance_id_, run_id_, status_, reason_, parent_, values_)
+        return value, at
+
+
+class RemoveLimit(Contract, frozen=True, gc=False):
+    """Remove the limit of a tag. All steps that wait for it are admitted."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.RemoveLimit"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.RemoveLimit","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."}],"doc":"Remove the limit of a tag. A'
+        r'll steps that wait for it are admitted."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x65923713D1FA87E6
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    # The user who made the request.
+    author: str
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        value = cls(request_id_, author_)
         return value, at
 
 
@@ -4780,6 +6232,84 @@ class ReportTask(Contract, frozen=True, gc=False):
         return value, at
 
 
+class RequestPermit(Contract, frozen=True, gc=False):
+    """Ask for a permit. Sent by `runs`; the answer is `GrantPermit`."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.RequestPermit"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.RequestPermit","type":"record","fields":['
+        r'{"name":"holder","type":'
+        r'{"name":"kapelle.PermitHolder","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost loop around the step; 1 outside of loo'
+        r'ps."}],"doc":"The attempt that holds a permit, or waits for one."}},'
+        r'{"name":"workflow_id","type":"string","doc":"The workflow at the top of the tree. Workflows of the same criti'
+        r'cality take turns."},'
+        r'{"name":"criticality","type":'
+        r'{"name":"kapelle.Criticality","type":"enum","symbols":["CRITICAL","HIGH","MEDIUM","LOW","OTHER"],"default":"O'
+        r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
+        r'that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"max","type":["null","long"],"default":null,"doc":"The limit as the run knows it, from its definition'
+        r' or properties; null for a tag."},'
+        r'{"name":"snapshot","type":"long","default":0,"doc":"The number of the properties that the limit is from; 0 if'
+        r' it is not from properties. A later number replaces an earlier one."},'
+        r'{"name":"watches","type":"boolean","default":false,"doc":"Whether the partition of the instance does not know'
+        r' yet if the tag is limited, and wants to hear of changes."}],"doc":"Ask for a permit. Sent by `runs`; the ans'
+        r'wer is `GrantPermit`."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x8D74868CE6B79C9E
+
+    holder: PermitHolder
+    # The workflow at the top of the tree. Workflows of the same criticality take turns.
+    workflow_id: str
+    criticality: Criticality
+    # The limit as the run knows it, from its definition or properties; null for a tag.
+    max: int | None = None
+    # The number of the properties that the limit is from; 0 if it is not from properties. A later number replaces an
+    # earlier one.
+    snapshot: int = 0
+    # Whether the partition of the instance does not know yet if the tag is limited, and wants to hear of changes.
+    watches: bool = False
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        return b"".join(
+            (
+                head,
+                PermitHolder.to_avro(self.holder),
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                _CRITICALITY.put(self.criticality),
+                b"\x00" if self.max is None else b"\x02" + wire.long(self.max),
+                wire.long(self.snapshot),
+                wire.boolean(self.watches),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        holder_, at = PermitHolder.from_avro(data, at)
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        criticality_, at = _CRITICALITY.at(data, at)
+        if data[at]:
+            max_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            max_, at = None, at + 1
+        if (n := data[at]) & 129:
+            snapshot_, at = wire.long_at(data, at)
+        else:
+            snapshot_, at = n >> 1, at + 1
+        watches_, at = wire.boolean_at(data, at)
+        value = cls(holder_, workflow_id_, criticality_, max_, snapshot_, watches_)
+        return value, at
+
+
 class RestartBelow(Contract, frozen=True, gc=False):
     """Restart a child of one of the steps of an instance. Sent by an iteration or a round, or by the workflow of a
     subworkflow. The child has ended, or has sent the same request before.
@@ -4906,13 +6436,22 @@ class RestartChild(Contract, frozen=True, gc=False):
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
         r' while step hands to the next."},'
         r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
-        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
-        r' the engine writes it."}},'
+        r' at most: the product of their numbers of iterations."},'
+        r'{"name":"tags","type":{"type":"array","items":"string"},"default":[],"doc":"The tags of the workflows and com'
+        r'posite steps above, which count for the permits of the child\u0027s steps."},'
+        r'{"name":"criticality","type":'
+        r'{"name":"kapelle.Criticality","type":"enum","symbols":["CRITICAL","HIGH","MEDIUM","LOW","OTHER"],"default":"O'
+        r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
+        r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
+        r'riticality of the workflow that it belongs to."},'
+        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
+        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
+        r' writes it."}},'
         r'{"name":"restart","type":"string","doc":"How the child is restarted, as JSON."},'
         r'{"name":"run_params","type":"string","doc":"Definitions of parameters as JSON."}],"doc":"Restart the child of'
         r' a subworkflow step. Sent by `runs`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x22A65379320A9FF8
+    FINGERPRINT: ClassVar[int] = 0xD1BE9F241C552087
 
     # Made from the identity of the attempt. The same id twice gives one run.
     request_id: str
@@ -5138,6 +6677,41 @@ class RestartRun(Contract, frozen=True, gc=False):
         return value, at
 
 
+class ReturnPermit(Contract, frozen=True, gc=False):
+    """Give a permit back, or stop waiting for one. Sent by `runs` when an attempt is over."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ReturnPermit"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ReturnPermit","type":"record","fields":['
+        r'{"name":"holder","type":'
+        r'{"name":"kapelle.PermitHolder","type":"record","fields":['
+        r'{"name":"key","type":"string","doc":"The key of the instance."},'
+        r'{"name":"run_id","type":"long"},'
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"attempt","type":"int"},'
+        r'{"name":"iteration","type":"int","doc":"The iteration of the innermost loop around the step; 1 outside of loo'
+        r'ps."}],"doc":"The attempt that holds a permit, or waits for one."}}],"doc":"Give a permit back, or stop waiti'
+        r'ng for one. Sent by `runs` when an attempt is over."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x519E81CE7886020D
+
+    holder: PermitHolder
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                PermitHolder.to_avro(self.holder),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        holder_, at = PermitHolder.from_avro(data, at)
+        value = cls(holder_)
+        return value, at
+
+
 class RunEnded(Contract, frozen=True, gc=False):
     """A run has ended."""
 
@@ -5326,8 +6900,17 @@ class RunStarted(Contract, frozen=True, gc=True):
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
         r' while step hands to the next."},'
         r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
-        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
-        r' the engine writes it."}],"default":null,"doc":"The step that this instance is a child of."},'
+        r' at most: the product of their numbers of iterations."},'
+        r'{"name":"tags","type":{"type":"array","items":"string"},"default":[],"doc":"The tags of the workflows and com'
+        r'posite steps above, which count for the permits of the child\u0027s steps."},'
+        r'{"name":"criticality","type":'
+        r'{"name":"kapelle.Criticality","type":"enum","symbols":["CRITICAL","HIGH","MEDIUM","LOW","OTHER"],"default":"O'
+        r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
+        r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
+        r'riticality of the workflow that it belongs to."},'
+        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
+        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
+        r' writes it."}],"default":null,"doc":"The step that this instance is a child of."},'
         r'{"name":"layers","type":{"type":"array","items":'
         r'{"name":"kapelle.ParamsLayer","type":"record","fields":['
         r'{"name":"digest","type":"string"},'
@@ -5335,9 +6918,26 @@ class RunStarted(Contract, frozen=True, gc=True):
         r':"Parameters that many instances share, known by a digest of their text."}},"default":[],"doc":"Parameters th'
         r'at are shared with others, in the order in which they are merged; `params` comes last."},'
         r'{"name":"resumes","type":{"type":"array","items":"string"},"default":[],"doc":"Composite steps that keep the '
-        r'children which have succeeded."}],"doc":"A run of an instance has started."}'
+        r'children which have succeeded."},'
+        r'{"name":"breakpoints","type":{"type":"array","items":'
+        r'{"name":"kapelle.Breakpoint","type":"record","fields":['
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"version","type":["null","long"],"default":null,"doc":"Only attempts of this version; null for all ve'
+        r'rsions."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Only attempts of this instance, and of the'
+        r' iterations and rounds below it; null for all instances."},'
+        r'{"name":"run_id","type":["null","long"],"default":null,"doc":"Only attempts of this run of the instance; null'
+        r' for all runs."},'
+        r'{"name":"attempt","type":["null","int"],"default":null,"doc":"Only the attempt with this number; null for all'
+        r' attempts."},'
+        r'{"name":"author","type":"string","doc":"The user who set it."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set."}],"doc":"A b'
+        r'reakpoint on a step: attempts that match it pause before they start."}},"default":[],"doc":"The breakpoints t'
+        r'hat are for this run."},'
+        r'{"name":"breakpoints_generation","type":"long","default":0,"doc":"How often the breakpoints of the workflow h'
+        r'ad changed."}],"doc":"A run of an instance has started."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x6D11F3B66EB82CE1
+    FINGERPRINT: ClassVar[int] = 0x85CFFE2F6E5268B7
 
     workflow_id: str
     instance_id: int
@@ -5377,6 +6977,10 @@ class RunStarted(Contract, frozen=True, gc=True):
     layers: tuple[ParamsLayer, ...] = ()
     # Composite steps that keep the children which have succeeded.
     resumes: tuple[str, ...] = ()
+    # The breakpoints that are for this run.
+    breakpoints: tuple[Breakpoint, ...] = ()
+    # How often the breakpoints of the workflow had changed.
+    breakpoints_generation: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
         workflow_id_ = self.workflow_id.encode()
@@ -5428,6 +7032,8 @@ class RunStarted(Contract, frozen=True, gc=True):
                 b"\x00" if self.parent is None else b"\x02" + Parent.to_avro(self.parent),
                 wire.array(self.layers, ParamsLayer.to_avro) if self.layers else b"\x00",
                 wire.array(self.resumes, wire.string) if self.resumes else b"\x00",
+                wire.array(self.breakpoints, Breakpoint.to_avro) if self.breakpoints else b"\x00",
+                wire.long(self.breakpoints_generation),
             )
         )
 
@@ -5531,6 +7137,14 @@ class RunStarted(Contract, frozen=True, gc=True):
             resumes_, at = wire.array_at(data, at, wire.string_at)
         else:
             resumes_, at = (), at + 1
+        if data[at]:
+            breakpoints_, at = wire.array_at(data, at, Breakpoint.from_avro)
+        else:
+            breakpoints_, at = (), at + 1
+        if (n := data[at]) & 129:
+            breakpoints_generation_, at = wire.long_at(data, at)
+        else:
+            breakpoints_generation_, at = n >> 1, at + 1
         value = cls(
             workflow_id_,
             instance_id_,
@@ -5558,6 +7172,8 @@ class RunStarted(Contract, frozen=True, gc=True):
             parent_,
             layers_,
             resumes_,
+            breakpoints_,
+            breakpoints_generation_,
         )
         return value, at
 
@@ -5652,6 +7268,159 @@ class SearchPastSignals(Contract, frozen=True, gc=False):
         else:
             sequence_, at = n >> 1, at + 1
         value = cls(workflow_id_, instance_id_, step_id_, index_, since_, is_latest_, sequence_)
+        return value, at
+
+
+class SetBreakpoint(Contract, frozen=True, gc=False):
+    """Pause the attempts of a step before they start."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SetBreakpoint"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SetBreakpoint","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"step_id","type":"string","doc":"A step of the workflow, at any depth."},'
+        r'{"name":"version","type":["null","long"],"default":null,"doc":"Only attempts of this version; null for all ve'
+        r'rsions."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Only attempts of this instance, and of the'
+        r' iterations and rounds below it; null for all instances."},'
+        r'{"name":"run_id","type":["null","long"],"default":null,"doc":"Only attempts of this run of the instance; null'
+        r' for all runs."},'
+        r'{"name":"attempt","type":["null","int"],"default":null,"doc":"Only the attempt with this number; null for all'
+        r' attempts."}],"doc":"Pause the attempts of a step before they start."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x8A565F0310617BCC
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    # The user who made the request.
+    author: str
+    # A step of the workflow, at any depth.
+    step_id: str
+    # Only attempts of this version; null for all versions.
+    version: int | None = None
+    # Only attempts of this instance, and of the iterations and rounds below it; null for all instances.
+    instance_id: int | None = None
+    # Only attempts of this run of the instance; null for all runs.
+    run_id: int | None = None
+    # Only the attempt with this number; null for all attempts.
+    attempt: int | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        step_id_ = self.step_id.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(step_id_)],
+                step_id_,
+                b"\x00" if self.version is None else b"\x02" + wire.long(self.version),
+                b"\x00" if self.instance_id is None else b"\x02" + wire.long(self.instance_id),
+                b"\x00" if self.run_id is None else b"\x02" + wire.long(self.run_id),
+                b"\x00" if self.attempt is None else b"\x02" + wire.integer(self.attempt),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            step_id_, at = wire.string_at(data, at)
+        else:
+            step_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            version_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            version_, at = None, at + 1
+        if data[at]:
+            instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            instance_id_, at = None, at + 1
+        if data[at]:
+            run_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            run_id_, at = None, at + 1
+        if data[at]:
+            attempt_, at = wire.nullable_at(data, at, wire.integer_at)
+        else:
+            attempt_, at = None, at + 1
+        value = cls(request_id_, author_, step_id_, version_, instance_id_, run_id_, attempt_)
+        return value, at
+
+
+class SetLimit(Contract, frozen=True, gc=False):
+    """Limit how many steps with a tag run at the same time."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SetLimit"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SetLimit","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"max","type":"long","doc":"How many may run; 0 admits none."},'
+        r'{"name":"extra","type":"string","default":"{}","doc":"Other keys of the request, as JSON."}],"doc":"Limit how'
+        r' many steps with a tag run at the same time."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x6BEBCACDBEB625AD
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    # The user who made the request.
+    author: str
+    # How many may run; 0 admits none.
+    max: int
+    # Other keys of the request, as JSON.
+    extra: str = "{}"
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        extra_ = self.extra.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.long(self.max),
+                wire.SIZES[len(extra_)],
+                extra_,
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            max_, at = wire.long_at(data, at)
+        else:
+            max_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            extra_, at = wire.string_at(data, at)
+        else:
+            extra_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        value = cls(request_id_, author_, max_, extra_)
         return value, at
 
 
@@ -6585,14 +8354,23 @@ class StartChild(Contract, frozen=True, gc=False):
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
         r' while step hands to the next."},'
         r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
-        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
-        r' the engine writes it."}},'
+        r' at most: the product of their numbers of iterations."},'
+        r'{"name":"tags","type":{"type":"array","items":"string"},"default":[],"doc":"The tags of the workflows and com'
+        r'posite steps above, which count for the permits of the child\u0027s steps."},'
+        r'{"name":"criticality","type":'
+        r'{"name":"kapelle.Criticality","type":"enum","symbols":["CRITICAL","HIGH","MEDIUM","LOW","OTHER"],"default":"O'
+        r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
+        r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
+        r'riticality of the workflow that it belongs to."},'
+        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
+        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
+        r' writes it."}},'
         r'{"name":"version","type":"string","doc":"active, latest, default or a number."},'
         r'{"name":"initiator","type":"string","doc":"As JSON."},'
         r'{"name":"run_params","type":"string","doc":"Definitions of parameters as JSON."},'
         r'{"name":"correlation_id","type":"string"}],"doc":"Start the child of a subworkflow step. Sent by `runs`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x13005FD3EA7D7BE1
+    FINGERPRINT: ClassVar[int] = 0x7E11D33B9EE1F7DE
 
     # Made from the identity of the attempt. The same id twice gives one instance.
     request_id: str
@@ -6829,17 +8607,42 @@ class StartRun(Contract, frozen=True, gc=False):
         r'{"name":"carries","type":{"type":"array","items":"string"},"default":[],"doc":"The values that one round of a'
         r' while step hands to the next."},'
         r'{"name":"iterations","type":"long","default":1,"doc":"How many children the foreach steps above have together'
-        r' at most: the product of their numbers of iterations."}],"doc":"The step that an instance is a child of. Only'
-        r' the engine writes it."}],"default":null,"doc":"The step that this instance is a child of."},'
+        r' at most: the product of their numbers of iterations."},'
+        r'{"name":"tags","type":{"type":"array","items":"string"},"default":[],"doc":"The tags of the workflows and com'
+        r'posite steps above, which count for the permits of the child\u0027s steps."},'
+        r'{"name":"criticality","type":'
+        r'{"name":"kapelle.Criticality","type":"enum","symbols":["CRITICAL","HIGH","MEDIUM","LOW","OTHER"],"default":"O'
+        r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
+        r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
+        r'riticality of the workflow that it belongs to."},'
+        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
+        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
+        r' writes it."}],"default":null,"doc":"The step that this instance is a child of."},'
         r'{"name":"layers","type":{"type":"array","items":'
         r'{"name":"kapelle.ParamsLayer","type":"record","fields":['
         r'{"name":"digest","type":"string"},'
         r'{"name":"text","type":["null","string"],"default":null,"doc":"As JSON; null where the text is known."}],"doc"'
         r':"Parameters that many instances share, known by a digest of their text."}},"default":[],"doc":"Parameters th'
-        r'at are shared with others, in the order in which they are merged; `params` comes last."}],"doc":"Run an insta'
-        r'nce. Sent by `workflows`."}'
+        r'at are shared with others, in the order in which they are merged; `params` comes last."},'
+        r'{"name":"breakpoints","type":{"type":"array","items":'
+        r'{"name":"kapelle.Breakpoint","type":"record","fields":['
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"version","type":["null","long"],"default":null,"doc":"Only attempts of this version; null for all ve'
+        r'rsions."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Only attempts of this instance, and of the'
+        r' iterations and rounds below it; null for all instances."},'
+        r'{"name":"run_id","type":["null","long"],"default":null,"doc":"Only attempts of this run of the instance; null'
+        r' for all runs."},'
+        r'{"name":"attempt","type":["null","int"],"default":null,"doc":"Only the attempt with this number; null for all'
+        r' attempts."},'
+        r'{"name":"author","type":"string","doc":"The user who set it."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set."}],"doc":"A b'
+        r'reakpoint on a step: attempts that match it pause before they start."}},"default":[],"doc":"The breakpoints t'
+        r'hat are for this run."},'
+        r'{"name":"breakpoints_generation","type":"long","default":0,"doc":"How often the breakpoints of the workflow h'
+        r'ad changed."}],"doc":"Run an instance. Sent by `workflows`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x0EA43DDC55426BA4
+    FINGERPRINT: ClassVar[int] = 0x538D09FF20EF5CB7
 
     workflow_id: str
     instance_id: int
@@ -6863,6 +8666,10 @@ class StartRun(Contract, frozen=True, gc=False):
     parent: Parent | None = None
     # Parameters that are shared with others, in the order in which they are merged; `params` comes last.
     layers: tuple[ParamsLayer, ...] = ()
+    # The breakpoints that are for this run.
+    breakpoints: tuple[Breakpoint, ...] = ()
+    # How often the breakpoints of the workflow had changed.
+    breakpoints_generation: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
         workflow_id_ = self.workflow_id.encode()
@@ -6904,6 +8711,8 @@ class StartRun(Contract, frozen=True, gc=False):
                 author_,
                 b"\x00" if self.parent is None else b"\x02" + Parent.to_avro(self.parent),
                 wire.array(self.layers, ParamsLayer.to_avro) if self.layers else b"\x00",
+                wire.array(self.breakpoints, Breakpoint.to_avro) if self.breakpoints else b"\x00",
+                wire.long(self.breakpoints_generation),
             )
         )
 
@@ -6973,6 +8782,14 @@ class StartRun(Contract, frozen=True, gc=False):
             layers_, at = wire.array_at(data, at, ParamsLayer.from_avro)
         else:
             layers_, at = (), at + 1
+        if data[at]:
+            breakpoints_, at = wire.array_at(data, at, Breakpoint.from_avro)
+        else:
+            breakpoints_, at = (), at + 1
+        if (n := data[at]) & 129:
+            breakpoints_generation_, at = wire.long_at(data, at)
+        else:
+            breakpoints_generation_, at = n >> 1, at + 1
         value = cls(
             workflow_id_,
             instance_id_,
@@ -6990,6 +8807,8 @@ class StartRun(Contract, frozen=True, gc=False):
             author_,
             parent_,
             layers_,
+            breakpoints_,
+            breakpoints_generation_,
         )
         return value, at
 
@@ -7231,10 +9050,12 @@ class StepChanged(Contract, frozen=True, gc=True):
         r' loop, which take effect when the loop ends."},'
         r'{"name":"answer","type":["null","string"],"default":null,"doc":"A digest of the result that ended the attempt'
         r'; null if no result ended it."},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The status of a step attempt'
-        r' has changed, once or several times."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+        r'{"name":"permits","type":{"type":"array","items":"string"},"default":[],"doc":"What the attempt needs permits'
+        r' for, in the order in which it asks for them; empty if this has not changed."}],"doc":"The status of a step a'
+        r'ttempt has changed, once or several times."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xDEA725AA4E3A5E6B
+    FINGERPRINT: ClassVar[int] = 0xF9D7EDA55B227F68
 
     run_id: int
     step_id: str
@@ -7271,6 +9092,8 @@ class StepChanged(Contract, frozen=True, gc=True):
     deferred: tuple[str, ...] = ()
     # A digest of the result that ended the attempt; null if no result ended it.
     answer: str | None = None
+    # What the attempt needs permits for, in the order in which it asks for them; empty if this has not changed.
+    permits: tuple[str, ...] = ()
 
     def to_avro(self, head: bytes = b"") -> bytes:
         step_id_ = self.step_id.encode()
@@ -7300,6 +9123,7 @@ class StepChanged(Contract, frozen=True, gc=True):
                 wire.array(self.deferred, wire.string) if self.deferred else b"\x00",
                 b"\x00" if self.answer is None else b"\x02" + wire.string(self.answer),
                 wire.moment(self.at_ms),
+                wire.array(self.permits, wire.string) if self.permits else b"\x00",
             )
         )
 
@@ -7382,6 +9206,10 @@ class StepChanged(Contract, frozen=True, gc=True):
         else:
             answer_, at = None, at + 1
         at_ms_, at = wire.moment_at(data, at)
+        if data[at]:
+            permits_, at = wire.array_at(data, at, wire.string_at)
+        else:
+            permits_, at = (), at + 1
         value = cls(
             run_id_,
             step_id_,
@@ -7403,6 +9231,7 @@ class StepChanged(Contract, frozen=True, gc=True):
             repeats_,
             deferred_,
             answer_,
+            permits_,
         )
         return value, at
 
@@ -7846,6 +9675,54 @@ class SubscribeTrigger(Contract, frozen=True, gc=False):
         return value, at
 
 
+class TagWatched(Contract, frozen=True, gc=False):
+    """A partition of `runs` is told from now on whether the tag is limited."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.TagWatched"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TagWatched","type":"record","fields":['
+        r'{"name":"limited","type":"string","doc":"What is limited: tag/\u2026, workflow/\u2026 or tree/\u2026."},'
+        r'{"name":"key","type":"string","doc":"The key of an instance on that partition."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A partition of `runs` is tol'
+        r'd from now on whether the tag is limited."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xDE78713EFDF31E27
+
+    # What is limited: tag/…, workflow/… or tree/….
+    limited: str
+    # The key of an instance on that partition.
+    key: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        limited_ = self.limited.encode()
+        key_ = self.key.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(limited_)],
+                limited_,
+                wire.SIZES[len(key_)],
+                key_,
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            limited_, at = wire.string_at(data, at)
+        else:
+            limited_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            key_, at = wire.string_at(data, at)
+        else:
+            key_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(limited_, key_, at_ms_)
+        return value, at
+
+
 class TagWorkflow(Contract, frozen=True, gc=False):
     """Add a tag to the properties, or replace the tag of the same name."""
 
@@ -8054,6 +9931,79 @@ class Task(Contract, frozen=True, gc=False):
             at_ms_,
             sub_type_,
         )
+        return value, at
+
+
+class TellBreakpoints(Contract, frozen=True, gc=False):
+    """Tell the next instances that run which breakpoints there are now. A decision of `workflows` tells one batch
+    and sends itself this command for the next.
+    """
+
+    FULL_NAME: ClassVar[str] = "kapelle.TellBreakpoints"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.TellBreakpoints","type":"record","fields":['
+        r'{"name":"removed","type":["null",'
+        r'{"name":"kapelle.Breakpoint","type":"record","fields":['
+        r'{"name":"step_id","type":"string"},'
+        r'{"name":"version","type":["null","long"],"default":null,"doc":"Only attempts of this version; null for all ve'
+        r'rsions."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Only attempts of this instance, and of the'
+        r' iterations and rounds below it; null for all instances."},'
+        r'{"name":"run_id","type":["null","long"],"default":null,"doc":"Only attempts of this run of the instance; null'
+        r' for all runs."},'
+        r'{"name":"attempt","type":["null","int"],"default":null,"doc":"Only the attempt with this number; null for all'
+        r' attempts."},'
+        r'{"name":"author","type":"string","doc":"The user who set it."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set."}],"doc":"A b'
+        r'reakpoint on a step: attempts that match it pause before they start."}],"default":null,"doc":"The deleted bre'
+        r'akpoint whose attempts continue; null if none do."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Only this instance; null for all."},'
+        r'{"name":"after_instance_id","type":"long","doc":"The last instance of the previous batch."},'
+        r'{"name":"upto_instance_id","type":"long","doc":"The latest instance at the time of the change. Later ones are'
+        r' launched with the breakpoints."}],"doc":"Tell the next instances that run which breakpoints there are now. A'
+        r' decision of `workflows` tells one batch and sends itself this command for the next."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x2C38ACD0631180B2
+
+    # The last instance of the previous batch.
+    after_instance_id: int
+    # The latest instance at the time of the change. Later ones are launched with the breakpoints.
+    upto_instance_id: int
+    # The deleted breakpoint whose attempts continue; null if none do.
+    removed: Breakpoint | None = None
+    # Only this instance; null for all.
+    instance_id: int | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        return b"".join(
+            (
+                head,
+                b"\x00" if self.removed is None else b"\x02" + Breakpoint.to_avro(self.removed),
+                b"\x00" if self.instance_id is None else b"\x02" + wire.long(self.instance_id),
+                wire.long(self.after_instance_id),
+                wire.long(self.upto_instance_id),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if data[at]:
+            removed_, at = wire.nullable_at(data, at, Breakpoint.from_avro)
+        else:
+            removed_, at = None, at + 1
+        if data[at]:
+            instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            instance_id_, at = None, at + 1
+        if (n := data[at]) & 129:
+            after_instance_id_, at = wire.long_at(data, at)
+        else:
+            after_instance_id_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            upto_instance_id_, at = wire.long_at(data, at)
+        else:
+            upto_instance_id_, at = n >> 1, at + 1
+        value = cls(after_instance_id_, upto_instance_id_, removed_, instance_id_)
         return value, at
 
 
@@ -9617,10 +11567,16 @@ __all__ = [
     "Action",
     "ActionTaken",
     "ActivateVersion",
+    "AdmitWaiting",
     "AnnounceSignal",
     "AwaitEnded",
     "AwaitSignal",
+    "Breakpoint",
+    "BreakpointDeleted",
+    "BreakpointSet",
+    "BreakpointsChanged",
     "CancelTask",
+    "ChangeBreakpoints",
     "ChangeProperties",
     "ChildEnded",
     "ChildKind",
@@ -9634,6 +11590,7 @@ __all__ = [
     "Criticality",
     "DeactivateWorkflow",
     "DeadLetter",
+    "DeleteBreakpoint",
     "DeleteWorkflow",
     "DependenciesSet",
     "DependencyMatched",
@@ -9643,6 +11600,7 @@ __all__ = [
     "EndQueuedRun",
     "FiringSkipped",
     "ForgetAwait",
+    "GrantPermit",
     "Header",
     "InitiatorType",
     "InstanceCreated",
@@ -9654,7 +11612,12 @@ __all__ = [
     "JoinedSignal",
     "KeptDropped",
     "LaunchQueued",
+    "LearnLimit",
     "LeaseRenewed",
+    "LimitLearned",
+    "LimitRemoved",
+    "LimitSet",
+    "LimitWorkflow",
     "LoopEnded",
     "LoopEntered",
     "MatchDependency",
@@ -9662,6 +11625,12 @@ __all__ = [
     "OfferSignal",
     "ParamsLayer",
     "Parent",
+    "PassOnBreakpoints",
+    "PermitGranted",
+    "PermitHolder",
+    "PermitQueued",
+    "PermitReceived",
+    "PermitReturned",
     "PropertiesChanged",
     "PublishInstance",
     "PushVersion",
@@ -9671,20 +11640,25 @@ __all__ = [
     "RecordChildStart",
     "RecordRunEnd",
     "Refusal",
+    "RemoveLimit",
     "RemoveTrigger",
     "Report",
     "ReportRefused",
     "ReportTask",
+    "RequestPermit",
     "RestartBelow",
     "RestartChild",
     "RestartPolicy",
     "RestartRequested",
     "RestartRun",
+    "ReturnPermit",
     "RunEnded",
     "RunEnding",
     "RunStarted",
     "RunStrategyRule",
     "SearchPastSignals",
+    "SetBreakpoint",
+    "SetLimit",
     "SetTrigger",
     "SignalAccepted",
     "SignalDuplicated",
@@ -9708,8 +11682,10 @@ __all__ = [
     "StepStatus",
     "StepStatusChange",
     "SubscribeTrigger",
+    "TagWatched",
     "TagWorkflow",
     "Task",
+    "TellBreakpoints",
     "TerminateChildren",
     "TerminateInstance",
     "TerminateInstances",
