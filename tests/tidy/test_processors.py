@@ -25,7 +25,15 @@ def registrations(module: Path) -> Iterator[str]:
 
 
 def test_the_processors_are_found() -> None:
-    assert [path.name for path in PACKAGES] == ["intake", "publisher", "runs", "signals", "triggers", "workflows"]
+    assert [path.name for path in PACKAGES] == [
+        "intake",
+        "permits",
+        "publisher",
+        "runs",
+        "signals",
+        "triggers",
+        "workflows",
+    ]
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)

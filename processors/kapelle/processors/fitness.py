@@ -43,6 +43,7 @@ OWNERS: Final = {
     KeyForm.TASK: ((("workflow_id", "instance_id", "step_id"), "f'{v.workflow_id}/{v.instance_id}/{v.step_id}'"),),
     KeyForm.TRIGGER: ((("workflow_id", "trigger_id"), "f'{v.workflow_id}/{v.trigger_id}'"),),
     KeyForm.SIGNAL: ((("name",), "v.name"),),
+    KeyForm.LIMIT: ((("limited",), "v.limited"),),
 }
 
 # A key that equals what its owner makes has the form of its stream if the parts have. This is sooner than to match it.

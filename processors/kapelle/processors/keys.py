@@ -8,6 +8,7 @@
 | `TASK` | `etl/12/load` | tasks, cancellations |
 | `TRIGGER` | `etl/orders` | triggers |
 | `SIGNAL` | `orders.ready` | signals |
+| `LIMIT` | `tag/gpu`, `workflow/etl`, `tree/etl/12` | permits |
 
 A key has one spelling: `etl/012`, `etl/+12` and `etl/١٢` are not the key of an instance, because they would be on other
 partitions than `etl/12`, and two shards would write to one instance.
@@ -22,6 +23,10 @@ from kapelle.processors.errors import ProcessorError
 
 INSTANCE_MAX: Final = 2**63 - 1
 SHOWN_CHARS_MAX: Final = 80
+# What can be limited.
+TAG: Final = "tag/"
+OF_WORKFLOW: Final = "workflow/"
+TREE: Final = "tree/"
 
 _INSTANCE: Final = r"[^/]+/(?P<number>[1-9][0-9]{0,18})"
 
@@ -35,6 +40,7 @@ class KeyForm(StrEnum):
     TASK = "a workflow id, the number of an instance and a step id, with slashes between them"
     TRIGGER = "a workflow id, a slash, and a trigger id"
     SIGNAL = "the name of a signal"
+    LIMIT = "tag/ and a tag, workflow/ and a workflow id, or tree/ and the key of an instance"
 
 
 class KeyUnreadable(ProcessorError):
@@ -66,6 +72,7 @@ READS: Final[Mapping[KeyForm, Callable[[str], object]]] = {
     KeyForm.TASK: _is_task,
     KeyForm.TRIGGER: _whole("[^/]+/.+"),
     KeyForm.SIGNAL: bool,
+    KeyForm.LIMIT: _whole(f"tag/.+|workflow/[^/]+|tree/{_INSTANCE}"),
 }
 
 # The same, sooner for those that are looked at most: what these do not match must be asked above.
@@ -89,6 +96,21 @@ def run_key(workflow_id: str, instance_id: int) -> str:
 def task_key(instance: str, step_id: str) -> str:
     """The key of the tasks of a step, by the key of its instance."""
     return f"{instance}/{step_id}"
+
+
+def tag_key(tag: str) -> str:
+    """The key of the limit of a tag."""
+    return f"{TAG}{tag}"
+
+
+def workflow_limit_key(workflow_id: str) -> str:
+    """The key of the limit of all steps of a workflow."""
+    return f"{OF_WORKFLOW}{workflow_id}"
+
+
+def tree_key(root: str) -> str:
+    """The key of the limit of an instance with all its children, by the key of the instance."""
+    return f"{TREE}{root}"
 
 
 def ids_of(key: str) -> tuple[str, int]:

@@ -3,6 +3,8 @@
     signals ─▶ intake ─▶ signals ─▶ triggers ─▶ workflows ─▶ runs ─▶ tasks ─▶ workers
        (name)            ▲  (workflow, trigger)  (workflow)  (instance)         │
                          └── announced ────────── ended ◀─────┘  ▲  reports ────┘
+                                                    permits ◀────┘
+                                                 (what is limited)
 
 What comes from outside and what processors send each other are different streams, `….commands` and `….internal`. People
 and workers write the first; the second is written by members alone, and most of it is delivered within a cycle.
@@ -31,6 +33,8 @@ WORKFLOW_COMMANDS: Final = Stream(
         c.TerminateInstance,
         c.TerminateInstances,
         c.UnblockInstances,
+        c.SetBreakpoint,
+        c.DeleteBreakpoint,
     ),
     key=KeyForm.WORKFLOW,
 )
@@ -46,6 +50,7 @@ WORKFLOW_INTERNAL: Final = Stream(
         c.UnblockInstances,
         c.StartChild,
         c.EndChild,
+        c.TellBreakpoints,
     ),
     key=KeyForm.WORKFLOW,
 )
@@ -66,6 +71,8 @@ WORKFLOW_EVENTS: Final = Stream(
         c.TerminationProgressed,
         c.InstanceEnded,
         c.InstanceUnblocked,
+        c.BreakpointSet,
+        c.BreakpointDeleted,
         c.CommandSettled,
         c.CommandRefused,
     ),
@@ -91,6 +98,10 @@ RUN_INTERNAL: Final = Stream(
         c.EndChild,
         c.RestartRun,
         c.TerminateChildren,
+        c.ChangeBreakpoints,
+        c.PassOnBreakpoints,
+        c.GrantPermit,
+        c.LearnLimit,
     ),
     key=KeyForm.INSTANCE,
 )
@@ -115,6 +126,9 @@ RUN_EVENTS: Final = Stream(
         c.StepEnding,
         c.RunEnding,
         c.RunEnded,
+        c.BreakpointsChanged,
+        c.PermitReceived,
+        c.LimitLearned,
         c.CommandSettled,
         c.CommandRefused,
     ),
@@ -124,6 +138,25 @@ RUN_EVENTS: Final = Stream(
 TASKS: Final = Stream("tasks", (c.Task,), key=KeyForm.TASK)
 CANCELLATIONS: Final = Stream("tasks.cancellations", (c.CancelTask,), key=KeyForm.TASK)
 
+PERMIT_COMMANDS: Final = Stream("permits.commands", (c.SetLimit, c.RemoveLimit), key=KeyForm.LIMIT)
+PERMIT_INTERNAL: Final = Stream(
+    "permits.internal", (c.RequestPermit, c.ReturnPermit, c.LimitWorkflow, c.AdmitWaiting), key=KeyForm.LIMIT
+)
+PERMIT_EVENTS: Final = Stream(
+    "permits.events",
+    (
+        c.LimitSet,
+        c.LimitRemoved,
+        c.PermitQueued,
+        c.PermitGranted,
+        c.PermitReturned,
+        c.TagWatched,
+        c.CommandSettled,
+        c.CommandRefused,
+    ),
+    Keep.FOR_EVER,
+    key=KeyForm.LIMIT,
+)
 
 SIGNALS: Final = Stream("signals", (c.AnnounceSignal, Foreign))
 INTAKE_EVENTS: Final = Stream("intake.events", (), Keep.FOR_EVER)  # there are none: intake remembers nothing
@@ -176,4 +209,4 @@ TRIGGER_EVENTS: Final = Stream(
 )
 
 # How the keys of these streams are made, and taken apart again.
-trigger_key, run_key, ids_of = keys.trigger_key, keys.run_key, keys.ids_of
+trigger_key, run_key, ids_of, tag_key = keys.trigger_key, keys.run_key, keys.ids_of, keys.tag_key

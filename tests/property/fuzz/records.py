@@ -195,6 +195,7 @@ class Making:
             KeyForm.TASK: lambda: f"{workflow_id}/{instance_id}/{value.step_id}",
             KeyForm.TRIGGER: lambda: f"{workflow_id}/{getattr(value, 'trigger_id', 't')}",
             KeyForm.SIGNAL: lambda: str(getattr(value, "name", "orders")),
+            KeyForm.LIMIT: lambda: str(getattr(value, "limited", "tag/gpu")),
         }
         return made[form]()
 

@@ -8,6 +8,7 @@ follows from it (topics, group, changelog), and `kapelle topics plan` what Kafka
 from typing import Final
 
 from kapelle.processors.intake import intake
+from kapelle.processors.permits import permits
 from kapelle.processors.publisher import PUBLISHERS
 from kapelle.processors.runs import runs
 from kapelle.processors.signals import signals
@@ -15,7 +16,7 @@ from kapelle.processors.triggers import triggers
 from kapelle.processors.workflows import workflows
 from kapelle.topology.build import PARTITIONS, AnyProcessor, Topology
 
-PROCESSORS: Final[tuple[AnyProcessor, ...]] = (intake, signals, triggers, workflows, runs, *PUBLISHERS)
+PROCESSORS: Final[tuple[AnyProcessor, ...]] = (intake, signals, triggers, workflows, runs, permits, *PUBLISHERS)
 
 
 def topology(prefix: str = "kapelle", partitions: int = PARTITIONS) -> Topology:

@@ -9,6 +9,7 @@ from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.tables import Runs
 from kapelle.processors.wiring import (
     CANCELLATIONS,
+    PERMIT_INTERNAL,
     RUN_COMMANDS,
     RUN_EVENTS,
     RUN_INTERNAL,
@@ -25,7 +26,7 @@ runs: Final = Processor(
     tables=Runs,
     inputs=[RUN_COMMANDS, RUN_INTERNAL],
     events=RUN_EVENTS,
-    outputs=[RUN_INTERNAL, WORKFLOW_INTERNAL, SIGNAL_INTERNAL, TASKS, CANCELLATIONS],
+    outputs=[RUN_INTERNAL, WORKFLOW_INTERNAL, SIGNAL_INTERNAL, PERMIT_INTERNAL, TASKS, CANCELLATIONS],
 )
 
 

@@ -8,6 +8,7 @@ from kapelle.processors.errors import WrongTransition
 from kapelle.processors.instances import NEXT
 from kapelle.processors.processor import Processor
 from kapelle.processors.wiring import (
+    PERMIT_INTERNAL,
     RUN_INTERNAL,
     TRIGGER_INTERNAL,
     WORKFLOW_COMMANDS,
@@ -24,7 +25,7 @@ workflows: Final = Processor(
     tables=WorkflowTables,
     inputs=[WORKFLOW_COMMANDS, WORKFLOW_INTERNAL],
     events=WORKFLOW_EVENTS,
-    outputs=[RUN_INTERNAL, WORKFLOW_INTERNAL, TRIGGER_INTERNAL],
+    outputs=[RUN_INTERNAL, WORKFLOW_INTERNAL, TRIGGER_INTERNAL, PERMIT_INTERNAL],
 )
 
 
