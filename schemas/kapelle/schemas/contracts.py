@@ -6257,7 +6257,7 @@ class RequestPermit(Contract, frozen=True, gc=False):
         r'{"name":"snapshot","type":"long","default":0,"doc":"The number of the properties that the limit is from; 0 if'
         r' it is not from properties. A later number replaces an earlier one."},'
         r'{"name":"watches","type":"boolean","default":false,"doc":"Whether the partition of the instance does not know'
-        r' yet if the tag is limited, and wants to hear of changes."}],"doc":"Ask for a permit. Sent by `runs`; the ans'
+        r' yet if the tag is limited, and wants to know of changes."}],"doc":"Ask for a permit. Sent by `runs`; the ans'
         r'wer is `GrantPermit`."}'
     )
     FINGERPRINT: ClassVar[int] = 0x8D74868CE6B79C9E
@@ -6271,7 +6271,7 @@ class RequestPermit(Contract, frozen=True, gc=False):
     # The number of the properties that the limit is from; 0 if it is not from properties. A later number replaces an
     # earlier one.
     snapshot: int = 0
-    # Whether the partition of the instance does not know yet if the tag is limited, and wants to hear of changes.
+    # Whether the partition of the instance does not know yet if the tag is limited, and wants to know of changes.
     watches: bool = False
 
     def to_avro(self, head: bytes = b"") -> bytes:
