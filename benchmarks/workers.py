@@ -34,7 +34,7 @@ from benchmarks.harness import Bench, Place, Refused
 from benchmarks.programs import Program, cpu_s_of
 from benchmarks.workers_program import SETTINGS, worker
 from kapelle.api.app import create_app
-from kapelle.api.serving import ApiServer
+from kapelle.api.server import ApiServer
 from kapelle.schemas.contracts import Criticality, Task
 from kapelle.topology.embedded import EmbeddedRuntime
 from kapelle.topology.journal.embedded import EmbeddedJournal

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from confluent_kafka import Producer
 
-from kapelle.api.measuring import ALL as API
+from kapelle.api.metrics import ALL as API
 from kapelle.cli.commands.worker import worker_text
 from kapelle.cli.metrics import WORKER
 from kapelle.cli.reporting import Reporter

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kapelle.processors.fitness import Unfit
-from kapelle.processors.runs.composites import counting
+from kapelle.processors.runs.composites import counts
 from kapelle.processors.runs.context import Ending
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.tables import ChildRow, FanRow, StepRow
@@ -50,9 +50,9 @@ def test_steps_that_end_before_their_children_are_found_out(monkeypatch: pytest.
 
 def test_iterations_that_are_run_again_after_they_have_succeeded_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def forgetful(_: FanRow, child: ChildRow | None) -> bool:
-        return child is not None and child.status is counting.IN_PROGRESS
+        return child is not None and child.status is counts.IN_PROGRESS
 
-    monkeypatch.setattr(counting, "is_kept", forgetful)
+    monkeypatch.setattr(counts, "is_kept", forgetful)
 
     assert any("although it had succeeded" in problem for problem in problems_of_a_mutant())
 

@@ -102,7 +102,7 @@ def metrics() -> Iterator[Metric]:
 
 METRIC_MODULES: Final = (
     exposition.__name__,
-    "kapelle.api.measuring",
+    "kapelle.api.metrics",
     "kapelle.relay.metrics",
 )
 

@@ -3,7 +3,7 @@
 from kapelle.api.app import BASE, create_app
 from kapelle.api.auth import Role, Tokens, check_exposure
 from kapelle.api.errors import AddressTaken, ApiError, BadTokens, ExposedWithoutTokens
-from kapelle.api.serving import ApiServer, serve
+from kapelle.api.server import ApiServer, serve
 from kapelle.api.settings import ApiSettings
 
 __all__ = [

@@ -5,13 +5,13 @@ from typing import Final
 
 from fastapi import FastAPI
 
+from kapelle.api.access import Guard
+from kapelle.api.body_limits import BodyLimit
 from kapelle.api.claims import Claims
 from kapelle.api.context import Context
 from kapelle.api.events import Tails
 from kapelle.api.freshness import Marking
-from kapelle.api.guarding import Guard
-from kapelle.api.limiting import BodyLimit
-from kapelle.api.measuring import Measured, Requests
+from kapelle.api.metrics import Measured, Requests
 from kapelle.api.problems import HANDLED, NotSeen, handle_not_seen, handle_problem
 from kapelle.api.routes import HEALTH, ROUTERS
 from kapelle.api.settings import ApiSettings

@@ -8,10 +8,10 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Header, Path, Query, Request
 
+from kapelle.api.access import ROLE
 from kapelle.api.auth import Role
 from kapelle.api.context import Context, Here
 from kapelle.api.freshness import CHARS_MAX, reached
-from kapelle.api.guarding import ROLE
 from kapelle.api.problems import BadRequest, Forbidden, NotYet
 from kapelle.schemas.headers import trace_of
 from kapelle.views.projection.news import request_news

@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from kapelle.api.context import Context
-from kapelle.api.looking import SharedQueries
+from kapelle.api.shared_queries import SharedQueries
 from kapelle.processors.wiring import RUN_COMMANDS, run_key
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Report, StepStatus

@@ -16,7 +16,7 @@ import msgspec
 from anyio import CapacityLimiter
 from fastapi import Depends, Request, Response
 
-from kapelle.api.checking import Checks
+from kapelle.api.checks import Checks
 from kapelle.api.problems import Unavailable
 from kapelle.api.settings import ApiSettings
 from kapelle.processors.streams import Stream

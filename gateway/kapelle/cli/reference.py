@@ -12,7 +12,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from kapelle.api.measuring import ALL as API
+from kapelle.api.metrics import ALL as API
 from kapelle.cli.errors import MEANINGS
 from kapelle.cli.metrics import WORKER
 from kapelle.cli.whole import cli

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kapelle.api.app import create_app
-from kapelle.api.serving import ApiServer
+from kapelle.api.server import ApiServer
 from kapelle.processors.wiring import RUN_COMMANDS, RUN_EVENTS, WORKFLOW_COMMANDS, WORKFLOW_EVENTS, run_key
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, StepStatus

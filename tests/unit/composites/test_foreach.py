@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kapelle.processors.runs.composites.counting import LAUNCHED_MAX
+from kapelle.processors.runs.composites.counts import LAUNCHED_MAX
 from kapelle.schemas.contracts import Action
 from kapelle.testing.engine import Engine, Refused
 from tests.unit.composites.trees import (

@@ -4,7 +4,7 @@ from kapelle.processors.messages import TimerDue
 from kapelle.processors.parents import child_end
 from kapelle.processors.runs import runs
 from kapelle.processors.runs.composites.applying import children_of
-from kapelle.processors.runs.composites.ending import LOOKED_AT_MAX, TOLD_MAX
+from kapelle.processors.runs.composites.step_endings import LOOKED_AT_MAX, TOLD_MAX
 from kapelle.processors.runs.deciding import timer_due
 from kapelle.processors.runs.processor import RunDraft
 from kapelle.processors.wiring import RUN_COMMANDS, RUN_INTERNAL

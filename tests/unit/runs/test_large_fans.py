@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kapelle.processors.runs.composites.counting import LAUNCHED_MAX
+from kapelle.processors.runs.composites.counts import LAUNCHED_MAX
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus
 from kapelle.testing.engine import RunHandle

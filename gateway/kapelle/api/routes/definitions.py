@@ -3,8 +3,8 @@
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from kapelle.api.asking import Question, ask
 from kapelle.api.callers import Writer
+from kapelle.api.commands import Question, ask
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest, NotSeen
 from kapelle.api.routes.guards import ADMIN, READS, VIEWER, WRITES

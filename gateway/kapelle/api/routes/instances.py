@@ -7,7 +7,7 @@ from msgspec import structs
 
 from kapelle.api.callers import InstanceAt, InstanceId, Page, Reader, RunSelector, WorkflowId, number_of
 from kapelle.api.context import Context, json_response
-from kapelle.api.filtering import InstanceFilters
+from kapelle.api.filters import InstanceFilters
 from kapelle.api.problems import NotFound
 from kapelle.api.routes.guards import READS, VIEWER
 from kapelle.api.routes.workflows import no_workflow

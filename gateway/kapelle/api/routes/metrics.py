@@ -5,7 +5,7 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from kapelle.api.context import Here
-from kapelle.api.measuring import Requests, depths, view_lines
+from kapelle.api.metrics import Requests, depths, view_lines
 from kapelle.api.routes.guards import READS, VIEWER, Responses
 from kapelle.api.routes.health import lag_of
 from kapelle.topology.exposition import CONTENT_TYPE, member_exposition

@@ -2,9 +2,9 @@
 
 from fastapi import APIRouter, Request, Response
 
-from kapelle.api.asking import members_of, text_of
 from kapelle.api.bodies import OutputBody
 from kapelle.api.callers import Writer
+from kapelle.api.commands import members_of, text_of
 from kapelle.api.context import Here, json_response
 from kapelle.api.problems import NotFound, NotSeen, Refused
 from kapelle.api.reports import TaskReport, report

@@ -4,8 +4,8 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Request, Response
 
-from kapelle.api.asking import members_of
 from kapelle.api.callers import Reader, WorkflowId, Writer
+from kapelle.api.commands import members_of
 from kapelle.api.context import Here, json_response
 from kapelle.api.routes.guards import ADMIN, READS, VIEWER, WRITES
 from kapelle.api.routes.workflows import no_workflow, tell

@@ -6,9 +6,9 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from kapelle.api.asking import Question, ask, members_of, settled, text_of
 from kapelle.api.bodies import ActionBody, Policy, RestartBody, StartBody
 from kapelle.api.callers import Caller, EndAction, EndActionAt, InstanceAt, RunAt, VersionAt, Writer, number_of
+from kapelle.api.commands import Question, ask, members_of, settled, text_of
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest
 from kapelle.api.routes.guards import OPERATOR, WRITES

@@ -4,10 +4,10 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query, Response
 
-from kapelle.api import naming  # noqa: F401 - routes say `{name:name}`
+from kapelle.api import convertors  # noqa: F401 - routes say `{name:name}`
 from kapelle.api.announcements import REQUEST_BODY, Announced
-from kapelle.api.asking import Question, ask
 from kapelle.api.callers import InstanceAt, Page, Reader, RunSelector, WorkflowId, Writer, number_of
+from kapelle.api.commands import Question, ask
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import NotFound
 from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES

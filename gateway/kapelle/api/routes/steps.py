@@ -3,11 +3,11 @@
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from kapelle.api.asking import members_of, text_of
 from kapelle.api.bodies import ActionBody, StepRestartBody, UpstreamMode
 from kapelle.api.callers import InstanceAt, Page, Reader, RunSelector, StepActionAt, StepAt, Writer, number_of
+from kapelle.api.commands import members_of, text_of
 from kapelle.api.context import Context, Here, json_response
-from kapelle.api.filtering import Status
+from kapelle.api.filters import Status
 from kapelle.api.problems import NotFound
 from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
 from kapelle.api.routes.instances import no_instance

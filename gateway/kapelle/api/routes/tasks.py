@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from kapelle.api.asking import members_of
 from kapelle.api.bodies import PollBody, ReportsBody
 from kapelle.api.callers import Writer
 from kapelle.api.claims import Claims, Poll
+from kapelle.api.commands import members_of
 from kapelle.api.context import Here, json_response
 from kapelle.api.reports import TaskReport, report
 from kapelle.api.routes.guards import OPERATOR, WRITES

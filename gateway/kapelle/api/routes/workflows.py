@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from kapelle.api.asking import Question, ask, settled
 from kapelle.api.bodies import ActionBody
 from kapelle.api.callers import Caller, EndAction, EndActionAt, Page, Reader, Selector, WorkflowId, Writer
+from kapelle.api.commands import Question, ask, settled
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest, NotFound
 from kapelle.api.routes.guards import ADMIN, OPERATOR, READS, VIEWER, WRITES

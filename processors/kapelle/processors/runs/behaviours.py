@@ -18,7 +18,7 @@ from typing import Final
 
 from kapelle.processors.runs import dispatch, tasks
 from kapelle.processors.runs.attempts import attempt_of
-from kapelle.processors.runs.composites import ending, foreach, rounds, subworkflow
+from kapelle.processors.runs.composites import foreach, rounds, step_endings, subworkflow
 from kapelle.processors.runs.context import Params
 from kapelle.processors.runs.dispatch import wait_ms
 from kapelle.processors.runs.flow import DONE, TASK, Behaviour, Flow
@@ -65,9 +65,9 @@ def _sleep_ms(params: Params) -> int:
 BEHAVIOURS: Final[Mapping[str, Behaviour]] = {
     "NOOP": Behaviour(begin=do_nothing),
     "SLEEP": Behaviour(begin=fall_asleep, timer_due={DUE: wake_up}),
-    "FOREACH": Behaviour(begin=foreach.begin, take_back=ending.take_back),
-    "WHILE": Behaviour(begin=rounds.begin, take_back=ending.take_back),
-    "SUBWORKFLOW": Behaviour(begin=subworkflow.begin, take_back=ending.take_back),
+    "FOREACH": Behaviour(begin=foreach.begin, take_back=step_endings.take_back),
+    "WHILE": Behaviour(begin=rounds.begin, take_back=step_endings.take_back),
+    "SUBWORKFLOW": Behaviour(begin=subworkflow.begin, take_back=step_endings.take_back),
     TASK: Behaviour(
         begin=tasks.begin,
         resume=tasks.resume,

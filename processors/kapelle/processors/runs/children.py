@@ -5,7 +5,7 @@ one or has failed: an iteration costs the same in a loop of 25,000 as in a loop 
 """
 
 from kapelle.processors.runs.behaviours import BEHAVIOURS
-from kapelle.processors.runs.composites import counting, ending, fan, foreach, rounds, subworkflow
+from kapelle.processors.runs.composites import counts, fan, foreach, rounds, step_endings, subworkflow
 from kapelle.processors.runs.context import Ending
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.processor import RunDraft, on_draft
@@ -35,9 +35,9 @@ def record_child_start(start: c.RecordChildStart, draft: RunDraft, now_ms: int) 
     )
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
     row = flow.row(start.step_id)
-    if row is None or ending.fan_of(flow, start.step_id, row) is None:
+    if row is None or step_endings.fan_of(flow, start.step_id, row) is None:
         return  # the step did not wait for its child and was stopped meanwhile, or the whole run was
-    ending.stop_again(flow, start.step_id, fan_row, start.number)
+    step_endings.stop_again(flow, start.step_id, fan_row, start.number)
     subworkflow.started(flow, flow.plan.steps[start.step_id], row)
     flow.go_on()
 
@@ -50,7 +50,7 @@ def record_child_end(end: c.RecordChildEnd, draft: RunDraft, now_ms: int) -> Non
         return
     after = draft.state.fans.get((draft.key, end.step_id)) or before
     is_first_failure = end.status is InstanceStatus.FAILED and after.ending is None
-    if after.kind is not ChildKind.WHILE and not counting.is_over(after) and not is_first_failure:
+    if after.kind is not ChildKind.WHILE and not counts.is_over(after) and not is_first_failure:
         return
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
     step, row = flow.plan.steps[end.step_id], flow.row(end.step_id)
@@ -58,7 +58,7 @@ def record_child_end(end: c.RecordChildEnd, draft: RunDraft, now_ms: int) -> Non
         return  # it does not wait for its child, and has been ended before
     if after.kind is ChildKind.WHILE:
         rounds.ended(flow, step, row, after, end)
-    elif counting.is_over(after):
+    elif counts.is_over(after):
         fan.finish(flow, step, row, after)
     elif step.step.failure_mode == "FAIL_IMMEDIATELY":
         fan.kill(flow, end.step_id, after, f"Iteration {end.number} FAILED: {end.reason}")
@@ -87,7 +87,7 @@ def awaited(
     ):
         return None, None
     child = state.children.get((key, answer.step_id, answer.number))
-    if child is None or child.status is not counting.IN_PROGRESS or child.fan_run != found.fan_run:
+    if child is None or child.status is not counts.IN_PROGRESS or child.fan_run != found.fan_run:
         return None, None
     return found, child
 
@@ -95,12 +95,12 @@ def awaited(
 def timer_due(flow: Flow, step_id: str) -> bool:
     """Launch the next children, or tell the next ones to stop. Whether the step still runs: else nothing is done."""
     row = flow.row(step_id)
-    found = None if row is None else ending.fan_of(flow, step_id, row)
+    found = None if row is None else step_endings.fan_of(flow, step_id, row)
     if found is None:
         return False
     if found.ending is not None:
         told = found.ending
-        ending.tell(flow, step_id, found, Ending(told.action, told.status, told.reason, told.is_alone))
+        step_endings.tell(flow, step_id, found, Ending(told.action, told.status, told.reason, told.is_alone))
     else:
         foreach.go_on(flow, flow.plan.steps[step_id])
     return True

@@ -6,7 +6,7 @@
 | `people` | the requests `ActOnStep`, `RestartRun` and, for iterations and rounds, `TerminateInstance` |
 | `terminations` | `TerminateChildren` and `UnblockInstances`, which are for all iterations of a step |
 | `children` | `RecordChildStart` and `RecordChildEnd`, with which children answer |
-| `climbing` | `RestartBelow`, `RestartChild` and `EndChild`, with which a restart or a stop finds its way in a tree |
+| `tree_restarts` | `RestartBelow`, `RestartChild` and `EndChild`, which bring a restart or a stop through a tree |
 | `givenup` | what follows when one of these decisions is given up |
 | `flow`, `behaviours` | what a run does by itself, and what each kind of step does |
 
@@ -22,13 +22,13 @@ from kapelle.processors.params.durations import DURATION_MS_DEFAULT, DURATION_MS
 from kapelle.processors.params.stored import values_of
 from kapelle.processors.runs import (  # four of them only register what they decide
     children,
-    climbing,  # noqa: F401
     dependencies,
     givenup,  # noqa: F401
     people,  # noqa: F401
     restarts,
     tasks,
     terminations,  # noqa: F401
+    tree_restarts,  # noqa: F401
 )
 from kapelle.processors.runs.attempts import attempt_of
 from kapelle.processors.runs.behaviours import BEHAVIOURS

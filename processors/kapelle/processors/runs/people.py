@@ -20,9 +20,8 @@ from kapelle.processors.refusals import conflict, invalid, not_found
 from kapelle.processors.runs import dependencies, restarts
 from kapelle.processors.runs.attempts import attempt_of
 from kapelle.processors.runs.behaviours import BEHAVIOURS
-from kapelle.processors.runs.climbing import acts_above, climb_to_home, restart_ended
-from kapelle.processors.runs.composites.ending import fan_of, is_ending
 from kapelle.processors.runs.composites.identity import INLINE, is_inline
+from kapelle.processors.runs.composites.step_endings import fan_of, is_ending
 from kapelle.processors.runs.context import Ending
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.params import parsed_object
@@ -31,6 +30,7 @@ from kapelle.processors.runs.restarted import By, restarted_params
 from kapelle.processors.runs.restarts import WHOLE, Restart
 from kapelle.processors.runs.states import ACTIVE, ENDS_AS, RESTARTABLE_IN_RUN, STEP_ACTIONS
 from kapelle.processors.runs.tables import RunRow, StepRow
+from kapelle.processors.runs.tree_restarts import acts_above, climb_to_home, restart_ended
 from kapelle.processors.wiring import WORKFLOW_INTERNAL, ids_of
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, RestartPolicy, StepStatus

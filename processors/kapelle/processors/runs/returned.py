@@ -15,7 +15,7 @@ from typing import Final
 from kapelle.processors.params import ParamType
 from kapelle.processors.params.stored import typed
 from kapelle.processors.parents import GivenBack, read_back
-from kapelle.processors.runs.composites.counting import belongs, is_over
+from kapelle.processors.runs.composites.counts import belongs, is_over
 from kapelle.processors.runs.plan import Plan, digest_of, plan_of
 from kapelle.processors.runs.states import COMPLETE
 from kapelle.processors.runs.tables import ChildRow, FanRow, Runs

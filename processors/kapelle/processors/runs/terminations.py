@@ -10,8 +10,8 @@ from kapelle.processors.decisions import LATER, Done, unchanged
 from kapelle.processors.refusals import invalid, not_found
 from kapelle.processors.runs.behaviours import BEHAVIOURS
 from kapelle.processors.runs.composites import identity
-from kapelle.processors.runs.composites.ending import running_after
 from kapelle.processors.runs.composites.identity import INLINE, is_inline
+from kapelle.processors.runs.composites.step_endings import running_after
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.processor import RunDraft, on_draft
 from kapelle.processors.runs.tables import FanRow

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from kapelle.processors.messages import Message
-from kapelle.processors.runs.composites import counting
+from kapelle.processors.runs.composites import counts
 from kapelle.processors.runs.processor import runs
 from kapelle.processors.runs.tables import ChildRow, EndingRow, FanRow, Runs
 from kapelle.processors.runs.timers import timeout_of
@@ -66,17 +66,17 @@ def children_launched(message: Message[c.ChildrenLaunched], state: Runs) -> None
         at = (key, event.step_id, number)
         before = state.children.get(at)
         if before is not None:
-            fan = counting.without(fan, before)
+            fan = counts.without(fan, before)
         launched = ChildRow(
-            run_id=counting.next_run_id(fan, before),
+            run_id=counts.next_run_id(fan, before),
             fan_run=fan.fan_run,
-            status=counting.IN_PROGRESS,
+            status=counts.IN_PROGRESS,
             child=_child(before, event.child),
             launched=before.launched + 1 if before else 1,
             given=event.values or "{}",
         )
         state.children.put(at, launched)
-    fan = counting.with_launched(fan, event.numbers, next_number=event.next)
+    fan = counts.with_launched(fan, event.numbers, next_number=event.next)
     values = fan.values if event.values is None else event.values
     _put(state, key, event.step_id, replace(fan, values=values, due_at_ms=event.due_at_ms))
 
@@ -104,7 +104,7 @@ def child_ended(message: Message[c.ChildEnded], state: Runs) -> None:
             reason=event.reason[:REASON_CHARS_KEPT],
         )
         state.children.put(at, ended)
-    fan = counting.with_ended(_fan(state, key, event.step_id), event.status, oldest=event.oldest)
+    fan = counts.with_ended(_fan(state, key, event.step_id), event.status, oldest=event.oldest)
     _put(state, key, event.step_id, replace(fan, due_at_ms=event.due_at_ms))
 
 

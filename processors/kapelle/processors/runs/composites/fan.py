@@ -17,8 +17,8 @@ from typing import Final, Protocol
 import msgspec
 
 from kapelle.processors.runs.attempts import Attempt, attempt_of
-from kapelle.processors.runs.composites import counting, identity
-from kapelle.processors.runs.composites.ending import tell
+from kapelle.processors.runs.composites import counts, identity
+from kapelle.processors.runs.composites.step_endings import tell
 from kapelle.processors.runs.context import Ending, Params, RunContext
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.gates import Launch
@@ -143,7 +143,7 @@ def on_path(flow: Flow, step_id: str) -> tuple[int, Restart] | None:
         return None
     number = restart.path[0].number
     before, child = flow.state.fans.get((flow.key, step_id)), flow.state.children.get((flow.key, step_id, number))
-    return (number, restart.below()) if counting.belongs(before, number, child) else None
+    return (number, restart.below()) if counts.belongs(before, number, child) else None
 
 
 def refuse(flow: Flow, launch: Launch, reason: str) -> None:
@@ -175,17 +175,17 @@ def launch_children(flow: Flow, step: StepPlan, start: Start, *, weight: int) ->
         is_resumed = row_before is not None and row_before.fan_run >= fan.kept_since
         start(number, flow.state.children.get((flow.key, step_id, number)), is_resumed=is_resumed)
     after, row = fan_at(flow, step_id), flow.row(step_id)
-    if counting.is_over(after) and row is not None:  # all are kept
+    if counts.is_over(after) and row is not None:  # all are kept
         finish(flow, step, row, after)
 
 
 def note_launch(flow: Flow, step_id: str, fan: FanRow, numbers: Sequence[int], following: int) -> None:
     """Children are launched. If there is room for more, a timer launches them."""
     # Counted as `apply` will: a timer must be set exactly if there is room left.
-    after = counting.with_launched(fan, numbers, next_number=following)
+    after = counts.with_launched(fan, numbers, next_number=following)
     for number in numbers:
         row = flow.state.children.get((flow.key, step_id, number))
-        after = after if row is None else counting.without(after, row)
+        after = after if row is None else counts.without(after, row)
     flow.draft.emit(
         c.ChildrenLaunched(
             run_id=fan.run_id,
@@ -194,7 +194,7 @@ def note_launch(flow: Flow, step_id: str, fan: FanRow, numbers: Sequence[int], f
             iteration=fan.iteration,
             numbers=tuple(numbers),
             next=following,
-            due_at_ms=flow.now_ms if fan.kind is ChildKind.FOREACH and counting.room(after) else None,
+            due_at_ms=flow.now_ms if fan.kind is ChildKind.FOREACH and counts.room(after) else None,
             at_ms=flow.now_ms,
         )
     )
@@ -202,11 +202,11 @@ def note_launch(flow: Flow, step_id: str, fan: FanRow, numbers: Sequence[int], f
 
 def _next(flow: Flow, step_id: str, fan: FanRow, weight: int) -> tuple[list[int], int]:
     """The numbers of the next children to launch, and the first number that was not looked at."""
-    wanted, number = min(counting.room(fan), flow.may_send(weight)), fan.next
+    wanted, number = min(counts.room(fan), flow.may_send(weight)), fan.next
     found: list[int] = []
     last = min(fan.total, fan.next + LOOKED_AT_MAX - 1)
     while number <= last and len(found) < wanted:
-        if not counting.is_kept(fan, flow.state.children.get((flow.key, step_id, number))):
+        if not counts.is_kept(fan, flow.state.children.get((flow.key, step_id, number))):
             found.append(number)
         number += 1
     return found, number
@@ -245,11 +245,11 @@ def fan_at(context: RunContext, step_id: str) -> FanRow:
 
 def end_of(fan: FanRow, end: c.RecordChildEnd, oldest: int, now_ms: int) -> c.ChildEnded:
     """The event that a child has ended. If there is room, a timer launches more; a failure takes it back."""
-    after = counting.with_ended(fan, end.status, oldest=oldest)
+    after = counts.with_ended(fan, end.status, oldest=oldest)
     due_at_ms = fan.due_at_ms
     # While the step ends, its timer is the one that tells the next children to stop.
     if fan.ending is None:
-        has_room = fan.kind is ChildKind.FOREACH and counting.room(after) > 0
+        has_room = fan.kind is ChildKind.FOREACH and counts.room(after) > 0
         due_at_ms = (due_at_ms or now_ms) if has_room else None
     return c.ChildEnded(
         run_id=fan.run_id,
@@ -317,9 +317,9 @@ def _reason(flow: Flow, step_id: str, fan: FanRow, status: StepStatus) -> str:
         name = child.child if child is not None and child.child else "the subworkflow"
         return f"{name} {wanted}{why}"
     what = "iteration" if fan.kind is ChildKind.FOREACH else "round"
-    counts = dict(_worst(fan))
-    if counts[status] > 1:
-        return f"{counts[status]} {what}s {wanted}, first {number}{why}"
+    ended = dict(_worst(fan))
+    if ended[status] > 1:
+        return f"{ended[status]} {what}s {wanted}, first {number}{why}"
     return f"{what.capitalize()} {number} {wanted}{why}"
 
 
@@ -333,7 +333,7 @@ def oldest_after(state: Runs, at: tuple[str, str], fan: FanRow, number: int) -> 
     number += 1
     while number < fan.next:
         row = state.children.get((*at, number))
-        if row is not None and row.status is counting.IN_PROGRESS:
+        if row is not None and row.status is counts.IN_PROGRESS:
             return number
         number += 1
     return number

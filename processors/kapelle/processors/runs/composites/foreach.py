@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from kapelle.processors.definitions import LOOP_PARAMS, combination, iterations_of
 from kapelle.processors.definitions.limits import ITERATIONS_MAX, TREE_ITERATIONS_MAX
 from kapelle.processors.runs.composites import fan, identity
+from kapelle.processors.runs.composites.child_values import loop_values
 from kapelle.processors.runs.composites.fan import Keep, Planned
 from kapelle.processors.runs.composites.inline import Block, Own, too_large
-from kapelle.processors.runs.composites.sharing import loop_values
 from kapelle.processors.runs.context import Params
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.gates import Launch

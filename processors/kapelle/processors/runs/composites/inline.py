@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kapelle.processors.keys import run_key
 from kapelle.processors.runs.attempts import Attempt
-from kapelle.processors.runs.composites import counting, identity, sharing, sizes
+from kapelle.processors.runs.composites import child_values, counts, identity, sizes
 from kapelle.processors.runs.composites.fan import fan_at
 from kapelle.processors.runs.context import CHARS_PER_START, Params
 from kapelle.processors.runs.flow import Flow
@@ -46,7 +46,7 @@ class Block:
             carries=carries,
         )
         self.initiator = identity.initiator_text(flow, self.parent)
-        self.layers = sharing.layers_for(flow, step, params)
+        self.layers = child_values.layers_for(flow, step, params)
         self.step_run_params = _of_block(flow.run.step_run_params, self.definition)
         chars = len(self.definition) + len(self.step_run_params) + sum(len(layer.text or "") for layer in self.layers)
         self.weight = 1 + chars // CHARS_PER_START
@@ -56,7 +56,7 @@ class Block:
     ) -> None:
         """Start one child with its loop values. Its row says which run it is."""
         run = self.flow.run
-        run_id = row.run_id if row is not None else counting.next_run_id(self.fan, None)
+        run_id = row.run_id if row is not None else counts.next_run_id(self.fan, None)
         if restart is None and row is not None and row.launched > 1:
             restart = BEGINNING
         self.flow.sent += self.weight
@@ -73,7 +73,7 @@ class Block:
                 version=run.version,
                 definition=self.definition,
                 initiator=self.initiator,
-                params=own or sharing.loop_values(values, number - 1),
+                params=own or child_values.loop_values(values, number - 1),
                 step_run_params=self.step_run_params,
                 run_properties=run.run_properties,
                 correlation_id=run.correlation_id,
@@ -108,7 +108,7 @@ def too_large(flow: Flow, step: StepPlan, params: Params, own: Own) -> str | Non
     return sizes.too_large(
         f"the start of a child of step {step_id!r}",
         {
-            "parameters around it": [layer.text or "" for layer in sharing.layers_for(flow, step, params)],
+            "parameters around it": [layer.text or "" for layer in child_values.layers_for(flow, step, params)],
             "its own": [own.values()],
             # The start of a run that is a restart names the steps that run again.
             "its steps": [definition] if own.restart is None else [definition, definition],

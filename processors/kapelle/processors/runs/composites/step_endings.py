@@ -10,7 +10,7 @@ from typing import Final
 
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.composites import identity
-from kapelle.processors.runs.composites.counting import IN_PROGRESS
+from kapelle.processors.runs.composites.counts import IN_PROGRESS
 from kapelle.processors.runs.context import REASON_CHARS_MAX, Ending, RunContext
 from kapelle.processors.runs.tables import FanRow, StepRow
 from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL

@@ -26,9 +26,9 @@ from kapelle.processors.parents import child_end
 from kapelle.processors.refusals import Refused, conflict, invalid, not_found
 from kapelle.processors.runs.attempts import attempt_of
 from kapelle.processors.runs.behaviours import BEHAVIOURS
-from kapelle.processors.runs.composites import counting, foreach
-from kapelle.processors.runs.composites.ending import fan_of, is_ending
+from kapelle.processors.runs.composites import counts, foreach
 from kapelle.processors.runs.composites.identity import INLINE
+from kapelle.processors.runs.composites.step_endings import fan_of, is_ending
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.params import parsed_object
 from kapelle.processors.runs.processor import RunDraft, on_draft
@@ -201,7 +201,7 @@ def _check_child(request: c.RestartBelow, draft: RunDraft, child: ChildRow) -> N
     if fan is not None and fan.kind is ChildKind.SUBWORKFLOW and child.child != request.child:
         found = f"{child.child} is" if "/" in child.child else "it has none now"
         raise invalid(f"Expected {request.child} to be the child of {where}, but {found}")
-    if not counting.belongs(fan, request.number, child):
+    if not counts.belongs(fan, request.number, child):
         what = "iteration" if fan is not None and fan.kind is ChildKind.FOREACH else "round"
         raise invalid(f"Expected {what} {request.number} to have been launched in this run of {where}, but it was not")
 

@@ -1,6 +1,6 @@
 """A process that serves the API over an embedded log until a signal comes, and then says that it ended well.
 
-python -m tests.integration.api.serving_process DIRECTORY
+python -m tests.integration.api.server_process DIRECTORY
 """
 
 import sys

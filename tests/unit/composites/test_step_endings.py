@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kapelle.processors.runs import runs
-from kapelle.processors.runs.composites.ending import TOLD_MAX
+from kapelle.processors.runs.composites.step_endings import TOLD_MAX
 from kapelle.processors.wiring import RUN_COMMANDS, RUN_INTERNAL, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action

@@ -7,7 +7,7 @@ import pytest
 
 from kapelle.api import ApiSettings
 from kapelle.api.context import Context
-from kapelle.api.looking import KEPT_MAX, SharedQueries
+from kapelle.api.shared_queries import KEPT_MAX, SharedQueries
 from kapelle.testing.engine import Engine
 from kapelle.topology.journal import EmbeddedJournal
 from kapelle.views import Views

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from kapelle.api.checking import WAITING_MAX, Checks
+from kapelle.api.checks import WAITING_MAX, Checks
 from kapelle.api.problems import Unavailable, problem_response
 from tests.integration.api.places import Place, definition
 

@@ -18,7 +18,7 @@ STOP_S = 5.0
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_server_soon_and_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "tests.integration.api.serving_process", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.integration.api.server_process", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, ThreadPoolExecutor(2) as pool:
         assert process.stdout is not None, "it was asked for as a pipe"
         base = f"{process.stdout.readline().strip()}/api/v3"
@@ -41,7 +41,7 @@ def test_a_signal_ends_the_server_soon_and_in_good_order(tmp_path: Path, number:
 
 
 def test_what_was_pushed_before_the_end_is_there_after_the_next_start(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.integration.api.serving_process", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.integration.api.server_process", str(tmp_path)]
     for count in range(2):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None, "it was asked for as a pipe"
