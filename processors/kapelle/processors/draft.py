@@ -15,9 +15,8 @@ know yet.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
 from heapq import merge
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -25,19 +24,12 @@ from kapelle.processors.effects import Effect, Emit, Send
 from kapelle.processors.messages import Message
 from kapelle.processors.processor import Processor
 from kapelle.processors.streams import Stream
-from kapelle.processors.tables import Key, Table, Tables, Timers
+from kapelle.processors.tables import UNKNOWN, Key, Table, Tables, Timers
 from kapelle.schemas.contract import Contract
 
 S_co = TypeVar("S_co", bound=Tables, covariant=True)
 K = TypeVar("K", bound=Key)
 R = TypeVar("R", bound=msgspec.Struct)
-
-
-class _Sentinel(Enum):
-    UNKNOWN = 0
-
-
-_UNKNOWN: Final = _Sentinel.UNKNOWN
 
 
 class Draft(Generic[S_co]):
@@ -73,8 +65,8 @@ class DraftTable(msgspec.Struct, Generic[K, R], gc=False):
     _known: dict[K, R | None] = {}
 
     def get(self, key: K, /) -> R | None:
-        row = self._known.get(key, _UNKNOWN)
-        if row is _UNKNOWN:
+        row = self._known.get(key, UNKNOWN)
+        if row is UNKNOWN:
             row = self._known[key] = self._under.get(key)
         return row
 

@@ -10,13 +10,23 @@ Keys are tuples of strings, integers and bytes, kept in the order of the tuples.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, overload
+from enum import Enum
+from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar, overload
 
 import msgspec
 
 Key = tuple[str | int | bytes, ...]
 K = TypeVar("K", bound=Key)
 R = TypeVar("R", bound=msgspec.Struct)
+
+
+class Unknown(Enum):
+    """Stands for a row that was not read yet. `None` stands for one that does not exist."""
+
+    UNKNOWN = 0
+
+
+UNKNOWN: Final = Unknown.UNKNOWN
 
 
 class Table(Protocol[K, R]):

@@ -4,13 +4,12 @@ A scan sees the table as it was when the scan began, so an `apply` may change th
 """
 
 from collections.abc import Iterator
-from enum import Enum
 from typing import Final, Generic, NoReturn, TypeVar
 
 import msgspec
 
 from kapelle.processors.errors import WriteInDecide
-from kapelle.processors.tables import Key
+from kapelle.processors.tables import UNKNOWN, Key
 from kapelle.topology.tables.errors import NotBucketed
 from kapelle.topology.tables.keys import KeyCodec, successor
 from kapelle.topology.tables.overlay import ENTRY_BYTES, UNCHANGED, Overlay
@@ -21,13 +20,6 @@ R = TypeVar("R", bound=msgspec.Struct)
 
 
 KNOWN_BYTES_MAX: Final = 4 * 1024 * 1024  # of stored rows, for each table of a shard
-
-
-class _Sentinel(Enum):
-    UNKNOWN = 0
-
-
-_UNKNOWN: Final = _Sentinel.UNKNOWN
 
 
 class Place(Generic[R]):
@@ -69,8 +61,8 @@ class ReadTable(Generic[K, R]):
         self._decode_row = place.rows.decode
 
     def get(self, key: K, /) -> R | None:
-        row = self._known.get(key, _UNKNOWN)
-        if row is not _UNKNOWN:
+        row = self._known.get(key, UNKNOWN)
+        if row is not UNKNOWN:
             return row
         stored = self._encode_key(self._prefix, key)
         value = self._overlay.rows.get(stored, UNCHANGED)
