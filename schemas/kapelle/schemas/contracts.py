@@ -9960,13 +9960,12 @@ class TellBreakpoints(Contract, frozen=True, gc=False):
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set."}],"doc":"A b'
         r'reakpoint on a step: attempts that match it pause before they start."}],"default":null,"doc":"The deleted bre'
         r'akpoint whose attempts continue; null if none do."},'
-        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Only this instance; null for all."},'
         r'{"name":"after_instance_id","type":"long","doc":"The last instance of the previous batch."},'
         r'{"name":"upto_instance_id","type":"long","doc":"The latest instance at the time of the change. Later ones are'
         r' launched with the breakpoints."}],"doc":"Tell the next instances that run which breakpoints there are now. A'
         r' decision of `workflows` tells one batch and sends itself this command for the next."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x2C38ACD0631180B2
+    FINGERPRINT: ClassVar[int] = 0x8B11FD0526F6C472
 
     # The last instance of the previous batch.
     after_instance_id: int
@@ -9974,15 +9973,12 @@ class TellBreakpoints(Contract, frozen=True, gc=False):
     upto_instance_id: int
     # The deleted breakpoint whose attempts continue; null if none do.
     removed: Breakpoint | None = None
-    # Only this instance; null for all.
-    instance_id: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         return b"".join(
             (
                 head,
                 b"\x00" if self.removed is None else b"\x02" + Breakpoint.to_avro(self.removed),
-                b"\x00" if self.instance_id is None else b"\x02" + wire.long(self.instance_id),
                 wire.long(self.after_instance_id),
                 wire.long(self.upto_instance_id),
             )
@@ -9994,10 +9990,6 @@ class TellBreakpoints(Contract, frozen=True, gc=False):
             removed_, at = wire.nullable_at(data, at, Breakpoint.from_avro)
         else:
             removed_, at = None, at + 1
-        if data[at]:
-            instance_id_, at = wire.nullable_at(data, at, wire.long_at)
-        else:
-            instance_id_, at = None, at + 1
         if (n := data[at]) & 129:
             after_instance_id_, at = wire.long_at(data, at)
         else:
@@ -10006,7 +9998,7 @@ class TellBreakpoints(Contract, frozen=True, gc=False):
             upto_instance_id_, at = wire.long_at(data, at)
         else:
             upto_instance_id_, at = n >> 1, at + 1
-        value = cls(after_instance_id_, upto_instance_id_, removed_, instance_id_)
+        value = cls(after_instance_id_, upto_instance_id_, removed_)
         return value, at
 
 
@@ -11517,10 +11509,12 @@ class WorkflowDeleted(Contract, frozen=True, gc=False):
         r'me id are executed once."},'
         r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"workflow_id","type":"string"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A workflow was deleted. If a'
-        r' workflow with this id is pushed again, its instance numbers continue."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+        r'{"name":"snapshot","type":"long","default":0,"doc":"The number after that of the latest properties. Those of '
+        r'a later workflow with this id have higher numbers."}],"doc":"A workflow was deleted. If a workflow with this '
+        r'id is pushed again, its instance numbers continue."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x51D85C75B997F8E7
+    FINGERPRINT: ClassVar[int] = 0xD696D4E0184BA475
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -11528,6 +11522,8 @@ class WorkflowDeleted(Contract, frozen=True, gc=False):
     author: str
     workflow_id: str
     at_ms: int
+    # The number after that of the latest properties. Those of a later workflow with this id have higher numbers.
+    snapshot: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -11543,6 +11539,7 @@ class WorkflowDeleted(Contract, frozen=True, gc=False):
                 wire.SIZES[len(workflow_id_)],
                 workflow_id_,
                 wire.moment(self.at_ms),
+                wire.long(self.snapshot),
             )
         )
 
@@ -11561,7 +11558,11 @@ class WorkflowDeleted(Contract, frozen=True, gc=False):
         else:
             workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
-        value = cls(request_id_, author_, workflow_id_, at_ms_)
+        if (n := data[at]) & 129:
+            snapshot_, at = wire.long_at(data, at)
+        else:
+            snapshot_, at = n >> 1, at + 1
+        value = cls(request_id_, author_, workflow_id_, at_ms_, snapshot_)
         return value, at
 
 
