@@ -229,7 +229,7 @@ def test_a_partition_learns_of_a_limit_that_is_set_later_and_of_its_end() -> Non
 
     limit(engine, "gpu", 1)
 
-    # The first attempt has asked, because the partition did not know the tag. The second one did not, and is not counted.
+    # The first attempt has asked, because the partition did not know the tag. The second one is not counted.
     third = engine.start("flow")
     assert [run.steps["a"] for run in (first, second, third)] == [S.STARTING, S.STARTING, WAITS]
     assert holders(engine, "tag/gpu") == {"flow/1/a/1"}
