@@ -92,7 +92,7 @@ def _properties_changed(rows: Rows, at: At, event: c.PropertiesChanged) -> None:
 
 def _workflow_deleted(rows: Rows, at: At, event: c.WorkflowDeleted) -> None:
     rows.forget(at.workflow_id)
-    for table in ("versions", "properties"):
+    for table in ("versions", "properties", "breakpoints"):
         rows.erase(table, {"workflow_id": at.workflow_id})
     _note(rows, at, event, "Deleted the workflow")
 
