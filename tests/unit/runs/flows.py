@@ -51,7 +51,7 @@ def step(step_id: str, *to: str | Mapping[str, str], **more: Any) -> Json:
     return {"step": body}
 
 
-FIELDS = frozenset({"type", "retry_policy", "failure_mode", "timeout", "idempotent", "sub_type"})
+FIELDS = frozenset({"type", "retry_policy", "failure_mode", "timeout", "idempotent", "sub_type", "tags"})
 
 
 def param(value: Any) -> Json:

@@ -102,7 +102,12 @@ def test_a_run_carries_the_properties_of_the_time_at_which_it_was_started() -> N
     world.end(1)
 
     first, second = (json.loads(told.run_properties) for _, told in world.sent_of(c.StartRun))
-    expected = {"owner": "ann", "step_concurrency": 5, "alerting": {"emails": ["a@b.c"]}}
+    expected = {
+        "owner": "ann",
+        "step_concurrency": 5,
+        "step_concurrency_snapshot": 1,
+        "alerting": {"emails": ["a@b.c"]},
+    }
     assert first == {**expected, "runtime_tags": []}
     assert second == {**expected, "runtime_tags": ["urgent"]}
 
