@@ -111,12 +111,13 @@ def test_the_class_that_has_waited_longest_comes_first() -> None:
     world = full()
     world.ask(*(f"c{number:02}" for number in range(30)), criticality=CRITICAL)
     world.ask("l", criticality=LOW)
+    world.ask("m", criticality=MEDIUM)
     admitted(world, 1)
     world.ask("h", criticality=HIGH)
 
-    order = admitted(world, PASSED_OVER_MAX + 1)
+    order = admitted(world, PASSED_OVER_MAX + 2)
 
-    assert order[-2:] == ["l", "h"]
+    assert order[-3:] == ["m", "l", "h"]
 
 
 def test_a_class_in_which_nobody_is_left_begins_to_wait_when_the_next_one_comes() -> None:
