@@ -7,8 +7,10 @@ import msgspec
 
 from kapelle.processors.keys import ids_in, ids_of
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import InstanceStatus, Parent
+from kapelle.schemas.contracts import ChildKind, InstanceStatus, Parent
 
+# The children of these are iterations and rounds: instances of a block, which belong to the workflow around it.
+INLINE: Final = frozenset({ChildKind.FOREACH, ChildKind.WHILE})
 NOTHING_GIVEN: Final = "{}"
 TOO_LARGE: Final = '{"is_too_large":true}'
 

@@ -2967,7 +2967,7 @@ class InitiatorType(StrEnum):
 _INITIATOR_TYPE: Final = wire.Symbols(InitiatorType)
 
 
-class Parent(Contract, frozen=True, gc=False):
+class Parent(Contract, frozen=True, gc=True):
     """The step that an instance is a child of. Only the engine writes it."""
 
     FULL_NAME: ClassVar[str] = "kapelle.Parent"
@@ -3003,11 +3003,11 @@ class Parent(Contract, frozen=True, gc=False):
         r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
         r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
         r'riticality of the workflow that it belongs to."},'
-        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
-        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
-        r' writes it."}'
+        r'{"name":"step_limits","type":{"type":"map","values":"long"},"default":{},"doc":"How many steps may run at the'
+        r' same time in an instance above with all its children: by the key of the instance."}],"doc":"The step that an'
+        r' instance is a child of. Only the engine writes it."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xAD2E9AFDE91696CD
+    FINGERPRINT: ClassVar[int] = 0xFE46E70EBDA4B10A
 
     # The key of the parent instance.
     key: str
@@ -3039,8 +3039,8 @@ class Parent(Contract, frozen=True, gc=False):
     tags: tuple[str, ...] = ()
     # For an iteration or a round: the criticality of the workflow that it belongs to.
     criticality: Criticality = Criticality.MEDIUM
-    # How many steps of the whole tree may run at the same time; null if there is no limit.
-    step_limit: int | None = None
+    # How many steps may run at the same time in an instance above with all its children: by the key of the instance.
+    step_limits: dict[str, int] = msgspec.field(default_factory=dict)
 
     def to_avro(self, head: bytes = b"") -> bytes:
         key_ = self.key.encode()
@@ -3071,7 +3071,7 @@ class Parent(Contract, frozen=True, gc=False):
                 wire.long(self.iterations),
                 wire.array(self.tags, wire.string) if self.tags else b"\x00",
                 _CRITICALITY.put(self.criticality),
-                b"\x00" if self.step_limit is None else b"\x02" + wire.long(self.step_limit),
+                wire.mapping(self.step_limits, wire.long) if self.step_limits else b"\x00",
             )
         )
 
@@ -3137,9 +3137,9 @@ class Parent(Contract, frozen=True, gc=False):
             tags_, at = (), at + 1
         criticality_, at = _CRITICALITY.at(data, at)
         if data[at]:
-            step_limit_, at = wire.nullable_at(data, at, wire.long_at)
+            step_limits_, at = wire.mapping_at(data, at, wire.long_at)
         else:
-            step_limit_, at = None, at + 1
+            step_limits_, at = {}, at + 1
         value = cls(
             key_,
             run_id_,
@@ -3158,12 +3158,12 @@ class Parent(Contract, frozen=True, gc=False):
             iterations_,
             tags_,
             criticality_,
-            step_limit_,
+            step_limits_,
         )
         return value, at
 
 
-class InstanceCreated(Contract, frozen=True, gc=False):
+class InstanceCreated(Contract, frozen=True, gc=True):
     """A run of an instance was created. It is queued, or it ended before it could run."""
 
     FULL_NAME: ClassVar[str] = "kapelle.InstanceCreated"
@@ -3224,12 +3224,12 @@ class InstanceCreated(Contract, frozen=True, gc=False):
         r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
         r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
         r'riticality of the workflow that it belongs to."},'
-        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
-        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
-        r' writes it."}],"default":null,"doc":"The step that this instance is a child of."}],"doc":"A run of an instanc'
-        r'e was created. It is queued, or it ended before it could run."}'
+        r'{"name":"step_limits","type":{"type":"map","values":"long"},"default":{},"doc":"How many steps may run at the'
+        r' same time in an instance above with all its children: by the key of the instance."}],"doc":"The step that an'
+        r' instance is a child of. Only the engine writes it."}],"default":null,"doc":"The step that this instance is a'
+        r' child of."}],"doc":"A run of an instance was created. It is queued, or it ended before it could run."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xF9607028DAECC012
+    FINGERPRINT: ClassVar[int] = 0x082E7C7F3AB2C2B0
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -3256,7 +3256,7 @@ class InstanceCreated(Contract, frozen=True, gc=False):
     # The reason why the run will never start, as text for people.
     reason: str = ""
     # The step that this instance is a child of.
-    parent: Parent | None = None
+    parent: Parent | None = msgspec.field(default_factory=lambda: None)
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -5233,7 +5233,7 @@ class PropertiesChanged(Contract, frozen=True, gc=False):
         return value, at
 
 
-class PublishInstance(Contract, frozen=True, gc=False):
+class PublishInstance(Contract, frozen=True, gc=True):
     """Publish that a run of an iteration or a round has started or ended. Sent by `publisher.steps`."""
 
     FULL_NAME: ClassVar[str] = "kapelle.PublishInstance"
@@ -5286,9 +5286,9 @@ class PublishInstance(Contract, frozen=True, gc=False):
         r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
         r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
         r'riticality of the workflow that it belongs to."},'
-        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
-        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
-        r' writes it."}],"default":null},'
+        r'{"name":"step_limits","type":{"type":"map","values":"long"},"default":{},"doc":"How many steps may run at the'
+        r' same time in an instance above with all its children: by the key of the instance."}],"doc":"The step that an'
+        r' instance is a child of. Only the engine writes it."}],"default":null},'
         r'{"name":"reason","type":"string","default":"","doc":"The reason, as text for people."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
         r'{"name":"source_topic","type":"string","doc":"The topic of the event."},'
@@ -5296,7 +5296,7 @@ class PublishInstance(Contract, frozen=True, gc=False):
         r'{"name":"source_offset","type":"long"}],"doc":"Publish that a run of an iteration or a round has started or e'
         r'nded. Sent by `publisher.steps`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x50CBC40BA59BAA4E
+    FINGERPRINT: ClassVar[int] = 0xA1CEA59143F2783F
 
     instance_id: int
     run_id: int
@@ -5312,7 +5312,7 @@ class PublishInstance(Contract, frozen=True, gc=False):
     author: str = ""
     request_id: str = ""
     correlation_id: str = ""
-    parent: Parent | None = None
+    parent: Parent | None = msgspec.field(default_factory=lambda: None)
     # The reason, as text for people.
     reason: str = ""
 
@@ -5533,7 +5533,7 @@ class QueueDisplaced(Contract, frozen=True, gc=False):
         return value, at
 
 
-class QueueRun(Contract, frozen=True, gc=False):
+class QueueRun(Contract, frozen=True, gc=True):
     """Queue a new run of an instance that has ended. Sent by `runs`, which has the state of its steps. If somebody
     restarts the child of a subworkflow step, its parent is asked first.
     """
@@ -5582,13 +5582,13 @@ class QueueRun(Contract, frozen=True, gc=False):
         r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
         r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
         r'riticality of the workflow that it belongs to."},'
-        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
-        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
-        r' writes it."}],"default":null,"doc":"The step that this instance is a child of."}],"doc":"Queue a new run of '
-        r"an instance that has ended. Sent by `runs`, which has the state of its steps. If somebody restarts the child "
-        r'of a subworkflow step, its parent is asked first."}'
+        r'{"name":"step_limits","type":{"type":"map","values":"long"},"default":{},"doc":"How many steps may run at the'
+        r' same time in an instance above with all its children: by the key of the instance."}],"doc":"The step that an'
+        r' instance is a child of. Only the engine writes it."}],"default":null,"doc":"The step that this instance is a'
+        r' child of."}],"doc":"Queue a new run of an instance that has ended. Sent by `runs`, which has the state of it'
+        r's steps. If somebody restarts the child of a subworkflow step, its parent is asked first."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x2ADD952C3F161DCB
+    FINGERPRINT: ClassVar[int] = 0x24824D4AE18F954F
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -5602,7 +5602,7 @@ class QueueRun(Contract, frozen=True, gc=False):
     # Definitions of parameters, as JSON.
     run_params: str = "{}"
     # The step that this instance is a child of.
-    parent: Parent | None = None
+    parent: Parent | None = msgspec.field(default_factory=lambda: None)
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -5846,7 +5846,7 @@ class RecordChildStart(Contract, frozen=True, gc=False):
         return value, at
 
 
-class RecordRunEnd(Contract, frozen=True, gc=False):
+class RecordRunEnd(Contract, frozen=True, gc=True):
     """A run has ended. Sent by `runs`."""
 
     FULL_NAME: ClassVar[str] = "kapelle.RecordRunEnd"
@@ -5891,13 +5891,14 @@ class RecordRunEnd(Contract, frozen=True, gc=False):
         r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
         r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
         r'riticality of the workflow that it belongs to."},'
-        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
-        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
-        r' writes it."}],"default":null,"doc":"The step that this instance is a child of."},'
+        r'{"name":"step_limits","type":{"type":"map","values":"long"},"default":{},"doc":"How many steps may run at the'
+        r' same time in an instance above with all its children: by the key of the instance."}],"doc":"The step that an'
+        r' instance is a child of. Only the engine writes it."}],"default":null,"doc":"The step that this instance is a'
+        r' child of."},'
         r'{"name":"values","type":"string","default":"{}","doc":"The values that the parent asks for, as JSON."}],"doc"'
         r':"A run has ended. Sent by `runs`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xD58D3904D981CF8F
+    FINGERPRINT: ClassVar[int] = 0xFCFB6BE495A98F52
 
     instance_id: int
     run_id: int
@@ -5905,7 +5906,7 @@ class RecordRunEnd(Contract, frozen=True, gc=False):
     # The reason, as text for people.
     reason: str
     # The step that this instance is a child of.
-    parent: Parent | None = None
+    parent: Parent | None = msgspec.field(default_factory=lambda: None)
     # The values that the parent asks for, as JSON.
     values: str = "{}"
 
@@ -6403,7 +6404,7 @@ class RestartBelow(Contract, frozen=True, gc=False):
         return value, at
 
 
-class RestartChild(Contract, frozen=True, gc=False):
+class RestartChild(Contract, frozen=True, gc=True):
     """Restart the child of a subworkflow step. Sent by `runs`."""
 
     FULL_NAME: ClassVar[str] = "kapelle.RestartChild"
@@ -6444,14 +6445,14 @@ class RestartChild(Contract, frozen=True, gc=False):
         r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
         r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
         r'riticality of the workflow that it belongs to."},'
-        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
-        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
-        r' writes it."}},'
+        r'{"name":"step_limits","type":{"type":"map","values":"long"},"default":{},"doc":"How many steps may run at the'
+        r' same time in an instance above with all its children: by the key of the instance."}],"doc":"The step that an'
+        r' instance is a child of. Only the engine writes it."}},'
         r'{"name":"restart","type":"string","doc":"How the child is restarted, as JSON."},'
         r'{"name":"run_params","type":"string","doc":"Definitions of parameters as JSON."}],"doc":"Restart the child of'
         r' a subworkflow step. Sent by `runs`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xD1BE9F241C552087
+    FINGERPRINT: ClassVar[int] = 0xE2D589996278E92D
 
     # Made from the identity of the attempt. The same id twice gives one run.
     request_id: str
@@ -6908,9 +6909,10 @@ class RunStarted(Contract, frozen=True, gc=True):
         r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
         r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
         r'riticality of the workflow that it belongs to."},'
-        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
-        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
-        r' writes it."}],"default":null,"doc":"The step that this instance is a child of."},'
+        r'{"name":"step_limits","type":{"type":"map","values":"long"},"default":{},"doc":"How many steps may run at the'
+        r' same time in an instance above with all its children: by the key of the instance."}],"doc":"The step that an'
+        r' instance is a child of. Only the engine writes it."}],"default":null,"doc":"The step that this instance is a'
+        r' child of."},'
         r'{"name":"layers","type":{"type":"array","items":'
         r'{"name":"kapelle.ParamsLayer","type":"record","fields":['
         r'{"name":"digest","type":"string"},'
@@ -6937,7 +6939,7 @@ class RunStarted(Contract, frozen=True, gc=True):
         r'{"name":"breakpoints_generation","type":"long","default":0,"doc":"How often the breakpoints of the workflow h'
         r'ad changed."}],"doc":"A run of an instance has started."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x85CFFE2F6E5268B7
+    FINGERPRINT: ClassVar[int] = 0xA6D311B070488BFE
 
     workflow_id: str
     instance_id: int
@@ -6972,7 +6974,7 @@ class RunStarted(Contract, frozen=True, gc=True):
     # The user who requested the run, by a start or a restart.
     author: str = ""
     # The step that this instance is a child of.
-    parent: Parent | None = None
+    parent: Parent | None = msgspec.field(default_factory=lambda: None)
     # Parameters that are shared with others, in the order in which they are merged; `params` comes last.
     layers: tuple[ParamsLayer, ...] = ()
     # Composite steps that keep the children which have succeeded.
@@ -8321,7 +8323,7 @@ class Start(Contract, frozen=True, gc=False):
         return value, at
 
 
-class StartChild(Contract, frozen=True, gc=False):
+class StartChild(Contract, frozen=True, gc=True):
     """Start the child of a subworkflow step. Sent by `runs`."""
 
     FULL_NAME: ClassVar[str] = "kapelle.StartChild"
@@ -8362,15 +8364,15 @@ class StartChild(Contract, frozen=True, gc=False):
         r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
         r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
         r'riticality of the workflow that it belongs to."},'
-        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
-        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
-        r' writes it."}},'
+        r'{"name":"step_limits","type":{"type":"map","values":"long"},"default":{},"doc":"How many steps may run at the'
+        r' same time in an instance above with all its children: by the key of the instance."}],"doc":"The step that an'
+        r' instance is a child of. Only the engine writes it."}},'
         r'{"name":"version","type":"string","doc":"active, latest, default or a number."},'
         r'{"name":"initiator","type":"string","doc":"As JSON."},'
         r'{"name":"run_params","type":"string","doc":"Definitions of parameters as JSON."},'
         r'{"name":"correlation_id","type":"string"}],"doc":"Start the child of a subworkflow step. Sent by `runs`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x7E11D33B9EE1F7DE
+    FINGERPRINT: ClassVar[int] = 0x5881B2402A45E53B
 
     # Made from the identity of the attempt. The same id twice gives one instance.
     request_id: str
@@ -8561,7 +8563,7 @@ class StartInstances(Contract, frozen=True, gc=False):
         return value, at
 
 
-class StartRun(Contract, frozen=True, gc=False):
+class StartRun(Contract, frozen=True, gc=True):
     """Run an instance. Sent by `workflows`."""
 
     FULL_NAME: ClassVar[str] = "kapelle.StartRun"
@@ -8615,9 +8617,10 @@ class StartRun(Contract, frozen=True, gc=False):
         r'THER","doc":"The importance of a workflow. Workers take the tasks of more critical workflows first. A reader '
         r'that does not know a newer symbol reads OTHER."},"default":"MEDIUM","doc":"For an iteration or a round: the c'
         r'riticality of the workflow that it belongs to."},'
-        r'{"name":"step_limit","type":["null","long"],"default":null,"doc":"How many steps of the whole tree may run at'
-        r' the same time; null if there is no limit."}],"doc":"The step that an instance is a child of. Only the engine'
-        r' writes it."}],"default":null,"doc":"The step that this instance is a child of."},'
+        r'{"name":"step_limits","type":{"type":"map","values":"long"},"default":{},"doc":"How many steps may run at the'
+        r' same time in an instance above with all its children: by the key of the instance."}],"doc":"The step that an'
+        r' instance is a child of. Only the engine writes it."}],"default":null,"doc":"The step that this instance is a'
+        r' child of."},'
         r'{"name":"layers","type":{"type":"array","items":'
         r'{"name":"kapelle.ParamsLayer","type":"record","fields":['
         r'{"name":"digest","type":"string"},'
@@ -8642,7 +8645,7 @@ class StartRun(Contract, frozen=True, gc=False):
         r'{"name":"breakpoints_generation","type":"long","default":0,"doc":"How often the breakpoints of the workflow h'
         r'ad changed."}],"doc":"Run an instance. Sent by `workflows`."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x538D09FF20EF5CB7
+    FINGERPRINT: ClassVar[int] = 0x08504D89105BCA2B
 
     workflow_id: str
     instance_id: int
@@ -8663,7 +8666,7 @@ class StartRun(Contract, frozen=True, gc=False):
     # The user who requested the run, by a start or a restart.
     author: str = ""
     # The step that this instance is a child of.
-    parent: Parent | None = None
+    parent: Parent | None = msgspec.field(default_factory=lambda: None)
     # Parameters that are shared with others, in the order in which they are merged; `params` comes last.
     layers: tuple[ParamsLayer, ...] = ()
     # The breakpoints that are for this run.

@@ -17,7 +17,8 @@ from typing import Any, Final
 import msgspec
 
 from kapelle.processors.definitions import Rule
-from kapelle.processors.runs.composites.identity import INLINE, child_key
+from kapelle.processors.parents import INLINE
+from kapelle.processors.runs.composites.identity import child_key
 from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.wiring import RUN_EVENTS, WORKFLOW_EVENTS, run_key
 from kapelle.schemas import contracts as c

@@ -16,6 +16,7 @@ from kapelle.processors.runs.tables import (
     RunRow,
     Runs,
     StepRow,
+    TagRow,
     WaitRow,
 )
 from kapelle.processors.runs.timers import CONTINUE, RUN_TIMEOUT, due_of, lease_of, timeout_of
@@ -79,6 +80,8 @@ def _run_row(event: c.RunStarted, baseline: InstanceStatus | None) -> RunRow:
         parent=event.parent,
         layers=tuple(layer.digest for layer in event.layers),
         resumes=event.resumes,
+        breakpoints=event.breakpoints,
+        breakpoints_generation=event.breakpoints_generation,
     )
 
 
@@ -133,6 +136,8 @@ def _step_row(event: c.StepChanged, before: StepRow | None) -> StepRow:
         retries=event.retries,
         successors=event.successors,
         repeats=event.repeats,
+        permits=() if is_over else event.permits or (before.permits if before else ()),
+        held=0 if is_over or before is None else before.held,
     )
 
 
@@ -297,6 +302,30 @@ def action_taken(message: Message[c.ActionTaken], state: Runs) -> None:
         state.runs.put((message.key,), msgspec.structs.replace(row, step_run_params=event.step_run_params))
     if event.step_id is not None:  # what ends a whole run is asked of `workflows`
         state.answers.put((message.key, event.request_id), AnswerRow(event.run_id))
+
+
+@runs.applies(c.BreakpointsChanged)
+def breakpoints_changed(message: Message[c.BreakpointsChanged], state: Runs) -> None:
+    event = message.value
+    row = state.runs.get((message.key,))
+    if row is not None:
+        after = msgspec.structs.replace(row, breakpoints=event.breakpoints, breakpoints_generation=event.generation)
+        state.runs.put((message.key,), after)
+
+
+@runs.applies(c.PermitReceived)
+def permit_received(message: Message[c.PermitReceived], state: Runs) -> None:
+    event = message.value
+    at = (message.key, event.step_id)
+    row = state.steps.get(at)
+    if row is not None:
+        state.steps.put(at, msgspec.structs.replace(row, held=event.held))
+
+
+@runs.applies(c.LimitLearned)
+def limit_learned(message: Message[c.LimitLearned], state: Runs) -> None:
+    event = message.value
+    state.tags.put((event.limited,), TagRow(event.is_limited, event.sequence))
 
 
 @runs.applies(c.RestartRequested)

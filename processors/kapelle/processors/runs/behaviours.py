@@ -46,7 +46,7 @@ def fall_asleep(flow: Flow, launch: Launch) -> None:
     flow.change(
         launch.attempt,
         (*launch.passed, StepStatus.RUNNING),
-        params=launch.params_json,
+        params=launch.params_to_note,
         due_at_ms=flow.now_ms + sleep_ms,
         timeout_at_ms=flow.timeout_at_ms(launch.step),
     )

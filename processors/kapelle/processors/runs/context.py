@@ -1,6 +1,7 @@
 """The context of a decision about a run: the tables as a draft, the plan, the time, rows and changes.
 
-    context ─▶ loops, dependencies, signalling, dispatch ─▶ gates ─▶ flow ─▶ behaviours ─▶ people, givenup ─▶ deciding
+    context ─▶ loops, dependencies, breakpoints, permits, signalling, dispatch ─▶ gates ─▶ flow ─▶ behaviours
+            ─▶ people, givenup ─▶ deciding
 
 Each module imports only from those before it. A helper is handed a `RunContext`: it can read rows, change a step and
 send messages, but it cannot make the run go on. Only the flow does that, so there is one place that says what follows
@@ -21,10 +22,12 @@ from kapelle.processors.lazy import lazy
 from kapelle.processors.params import BadNumber, Evaluated, duration_ms
 from kapelle.processors.runs.applying import NOTHING
 from kapelle.processors.runs.attempts import Attempt
+from kapelle.processors.runs.limits import Around, around_of
 from kapelle.processors.runs.params import Expressions
 from kapelle.processors.runs.plan import Plan, StepPlan, plan_of
-from kapelle.processors.runs.states import NEXT
+from kapelle.processors.runs.states import NEXT, TERMINAL
 from kapelle.processors.runs.tables import JoinRow, RunRow, Runs, StepRow
+from kapelle.processors.wiring import PERMIT_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, StepStatus
 
@@ -52,6 +55,7 @@ class More(TypedDict, total=False):
     loop: str | None
     repeats: dict[str, bool]
     deferred: tuple[str, ...]
+    permits: tuple[str, ...]
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -61,6 +65,11 @@ class Ending(msgspec.Struct, frozen=True):
     status: StepStatus
     reason: str
     is_alone: bool = True  # only the step ends; else the run ends with it
+
+
+def holder_of(key: str, step_id: str, row: StepRow) -> c.PermitHolder:
+    """The attempt of a row, as `permits` knows it."""
+    return c.PermitHolder(key, row.run_id, step_id, row.attempt, row.iteration)
 
 
 class RunContext:
@@ -93,6 +102,11 @@ class RunContext:
     def expressions(self) -> Expressions:
         """What evaluates the expressions of its steps."""
         return Expressions(self.run, self.state, self.plan, self.now_ms)
+
+    @lazy
+    def around(self) -> Around:
+        """What counts for the permits of each of its leaf steps."""
+        return around_of(self.key, self.run, self.plan)
 
     def _definition(self, digest: str) -> str:
         row = self.state.definitions.get((digest,))
@@ -163,6 +177,14 @@ class RunContext:
                 **more,
             )
         )
+        # Every end of an attempt comes by here, so that none keeps what it holds.
+        if row is not None and row.permits and before in TERMINAL:
+            self._return_permits(attempt.step_id, row)
+
+    def _return_permits(self, step_id: str, row: StepRow) -> None:
+        """Give back what an attempt holds, and no longer wait for the permit that it has asked for last."""
+        for limited in row.permits[: row.held + 1]:
+            self.draft.send(PERMIT_INTERNAL, limited, c.ReturnPermit(holder_of(self.key, step_id, row)))
 
     def _answer(self, attempt: Attempt, answered: tuple[str, int, int, str]) -> str | None:
         is_answered = answered[:3] == (attempt.step_id, attempt.attempt, attempt.iteration)

@@ -4,6 +4,8 @@
 |---|---|
 | here | `StartRun`, `EndQueuedRun`, `TerminateRun`, `ReportTask`, `MatchDependency`, and timers that are due |
 | `people` | the requests `ActOnStep`, `RestartRun` and, for iterations and rounds, `TerminateInstance` |
+| `pauses` | `ChangeBreakpoints` and `PassOnBreakpoints`, with which a run learns of breakpoints |
+| `grants` | `GrantPermit` and `LearnLimit`, with which `permits` answers |
 | `terminations` | `TerminateChildren` and `UnblockInstances`, which are for all iterations of a step |
 | `children` | `RecordChildStart` and `RecordChildEnd`, with which children answer |
 | `tree_restarts` | `RestartBelow`, `RestartChild` and `EndChild`, which bring a restart or a stop through a tree |
@@ -20,10 +22,12 @@ from kapelle.processors.messages import TimerDue
 from kapelle.processors.params import BadNumber, duration_ms
 from kapelle.processors.params.durations import DURATION_MS_DEFAULT, DURATION_MS_MAX
 from kapelle.processors.params.stored import values_of
-from kapelle.processors.runs import (  # four of them only register what they decide
+from kapelle.processors.runs import (  # six of them only register what they decide
     children,
     dependencies,
     givenup,  # noqa: F401
+    grants,  # noqa: F401
+    pauses,  # noqa: F401
     people,  # noqa: F401
     restarts,
     tasks,

@@ -9,6 +9,7 @@ from kapelle.processors.keys import task_key
 from kapelle.processors.params.durations import DURATION_MS_MAX
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.context import REASON_CHARS_MAX, Ending, Params, RunContext
+from kapelle.processors.runs.limits import criticality_of
 from kapelle.processors.runs.plan import StepPlan
 from kapelle.processors.runs.states import GIVEN_OUT
 from kapelle.processors.runs.tables import StepRow
@@ -53,7 +54,7 @@ def give_out(context: RunContext, step: StepPlan, attempt: Attempt, terms: Terms
         sub_type=step.step.sub_type,
         params=params,
         idempotency_key=f"{context.key}/{run.run_id}/{attempt.step_id}/{attempt.iteration}",
-        criticality=context.plan.workflow.criticality,
+        criticality=criticality_of(run, context.plan),
         lease_ms=terms.lease_ms,
         deadline_at_ms=terms.deadline_ms or run.timeout_at_ms,
         at_ms=context.now_ms,

@@ -8,6 +8,7 @@ from kapelle.processors.params import definitions_of
 from kapelle.processors.params.stored import values_of
 from kapelle.processors.parents import check_parent, read_back
 from kapelle.processors.runs.composites.identity import is_inline
+from kapelle.processors.runs.limits import step_concurrency
 from kapelle.processors.runs.params import parsed_object
 from kapelle.processors.runs.plan import Plan, digest_of, plan_of
 from kapelle.processors.runs.processor import runs
@@ -26,6 +27,7 @@ def start_run(command: c.StartRun) -> None:
     definitions_of(parsed_object(command.run_params))
     _of_steps(parsed_object(command.step_run_params), plan)
     parsed_object(command.initiator)
+    step_concurrency(command.run_properties)
     for layer in command.layers:
         if layer.text is None or digest_of(layer.text) != layer.digest:
             raise ValueError(f"the parameters {layer.digest!r:.80} are not those of the digest")

@@ -30,11 +30,11 @@ from kapelle.processors.runs.applying import NOTHING
 from kapelle.processors.runs.attempts import Attempt, attempt_of
 from kapelle.processors.runs.composites.ends import tell_of_end
 from kapelle.processors.runs.context import NO_JOIN, Ending, Params, RunContext, Statuses
-from kapelle.processors.runs.gates import GATES, GATES_AFTER, Gate, Launch
+from kapelle.processors.runs.gates import GATES, GATES_AFTER, GATES_WITH_OTHER_PARAMS, HAS_PARAMS, Gate, Launch
 from kapelle.processors.runs.plan import Edge, StepPlan
 from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.retries import ENDS_AS, WAITS_AS, Kind, retry_of
-from kapelle.processors.runs.states import ACTIVE, UP_TO_START
+from kapelle.processors.runs.states import ACTIVE
 from kapelle.processors.runs.status import instance_status, run_status
 from kapelle.processors.runs.tables import Runs, StepRow
 from kapelle.processors.wiring import SIGNAL_INTERNAL
@@ -144,9 +144,21 @@ class Flow(RunContext):
     def pass_on(self, step_id: str) -> None:
         """An attempt has what it waited for: it goes on behind that gate."""
         row = self.row(step_id)
+        if row is None:
+            return
+        launch = Launch(self.plan.steps[step_id], attempt_of(step_id, row), ())
+        if row.status in HAS_PARAMS:
+            noted = self.state.inputs.get((self.key, step_id))
+            launch.params, launch.is_noted = self.inputs(launch.step), True
+            launch.params_json = noted.text if noted is not None else "{}"
+        self._launch(launch, GATES_AFTER[row.status])
+
+    def pass_on_with_other_params(self, step_id: str) -> None:
+        """A paused attempt goes on, with parameters that a person has changed: they are evaluated again."""
+        row = self.row(step_id)
         if row is not None:
             launch = Launch(self.plan.steps[step_id], attempt_of(step_id, row), ())
-            self._launch(launch, GATES_AFTER[row.status])
+            self._launch(launch, GATES_WITH_OTHER_PARAMS)
 
     def _launch(self, launch: Launch, gates: tuple[Gate, ...]) -> None:
         try:
@@ -157,7 +169,7 @@ class Flow(RunContext):
             # Nothing was given out yet, and another attempt would find the same: there is no retry.
             self.change(launch.attempt, (*launch.passed, StepStatus.INTERNALLY_FAILED), reason=str(error))
             return
-        launch.passed = (*launch.passed, *UP_TO_START)
+        launch.passed = (*launch.passed, StepStatus.STARTING)
         self.behaviour(launch.step).begin(self, launch)
 
     # What becomes of a step -------------------------------------------------------------------------------------------

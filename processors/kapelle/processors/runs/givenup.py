@@ -14,6 +14,7 @@ from kapelle.processors.runs import tasks
 from kapelle.processors.runs.behaviours import BEHAVIOURS
 from kapelle.processors.runs.children import awaited, note_end
 from kapelle.processors.runs.flow import Flow
+from kapelle.processors.runs.grants import waiting
 from kapelle.processors.runs.processor import RunDraft, runs
 from kapelle.processors.runs.restarts import Beginning
 from kapelle.processors.runs.starts import run_started
@@ -36,7 +37,7 @@ def start_given_up(message: Message[c.StartRun], reason: str, state: Runs, now_m
     return draft.effects
 
 
-@runs.gives_up(c.MatchDependency, c.TerminateRun, TimerDue)
+@runs.gives_up(c.MatchDependency, c.TerminateRun, c.ChangeBreakpoints, c.PassOnBreakpoints, TimerDue)
 def run_given_up(message: Message[object], reason: str, state: Runs, now_ms: int) -> Effects:
     """The run fails. A command that speaks of an earlier run changes nothing."""
     run, run_id = state.runs.get((message.key,)), getattr(message.value, "run_id", None)
@@ -46,6 +47,14 @@ def run_given_up(message: Message[object], reason: str, state: Runs, now_ms: int
     flow.stop_all(Action.STOP, StepStatus.STOPPED, reason)
     flow.end_as(InstanceStatus.FAILED, reason)
     return flow.draft.effects
+
+
+@runs.gives_up(c.GrantPermit)
+def grant_given_up(message: Message[c.GrantPermit], reason: str, state: Runs, now_ms: int) -> Effects:
+    """The run fails, if one of its attempts waits for the permit. The end of the attempt returns it."""
+    if waiting(message.value, message.key, state) is None:
+        return ()
+    return run_given_up(message, reason, state, now_ms)
 
 
 @runs.gives_up(c.RecordChildStart)

@@ -16,15 +16,17 @@ from kapelle.processors.decisions import LATER, Done, unchanged
 from kapelle.processors.definitions import StepKind
 from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.params import ParamError
+from kapelle.processors.parents import INLINE
 from kapelle.processors.refusals import conflict, invalid, not_found
 from kapelle.processors.runs import dependencies, restarts
 from kapelle.processors.runs.attempts import attempt_of
 from kapelle.processors.runs.behaviours import BEHAVIOURS
-from kapelle.processors.runs.composites.identity import INLINE, is_inline
+from kapelle.processors.runs.composites.identity import is_inline
 from kapelle.processors.runs.composites.step_endings import fan_of, is_ending
 from kapelle.processors.runs.context import Ending
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.params import parsed_object
+from kapelle.processors.runs.pauses import check_not_paused_by, resume
 from kapelle.processors.runs.processor import RunDraft, on_draft
 from kapelle.processors.runs.restarted import By, restarted_params
 from kapelle.processors.runs.restarts import WHOLE, Restart
@@ -36,7 +38,7 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, RestartPolicy, StepStatus
 
 # What can be asked for a step, besides restarting it.
-TAKEN: Final = frozenset(ENDS_AS) | {Action.BYPASS}
+TAKEN: Final = frozenset(ENDS_AS) | {Action.BYPASS, Action.RESUME}
 # What can be asked for an iteration or a round, and the status that it has then.
 STATUS_AFTER: Final = {Action.STOP: InstanceStatus.STOPPED, Action.KILL: InstanceStatus.FAILED}
 
@@ -44,7 +46,7 @@ STATUS_AFTER: Final = {Action.STOP: InstanceStatus.STOPPED, Action.KILL: Instanc
 @on_draft.carries_out(c.ActOnStep)
 @acts_above
 def act_on_step(request: c.ActOnStep, draft: RunDraft, now_ms: int) -> Done:
-    """Stop, kill or skip a step, if its state allows it."""
+    """Stop, kill, skip, bypass or resume a step, if its state allows it."""
     run, row = draft.state.runs.get((draft.key,)), draft.state.steps.get((draft.key, request.step_id))
     if run is None:
         raise not_found("Expected an instance that has run, but there is none")
@@ -60,13 +62,25 @@ def act_on_step(request: c.ActOnStep, draft: RunDraft, now_ms: int) -> Done:
     if run.status in INSTANCE_TERMINAL:  # only SKIP is left: the run begins again behind the step
         restart = Restart(RestartPolicy.RESTART_FROM_SPECIFIC, request.step_id, skip_steps=(request.step_id,))
         return restart_ended(flow, request, restart, run.params)
-    flow.note(request, request.step_id)
-    _act(flow, request, row)
-    flow.go_on()
+    if request.action is Action.RESUME:
+        resume(flow, request)
+    else:
+        flow.note(request, request.step_id)
+        _act(flow, request, row)
+        flow.go_on()
     return Done(instance_id=run.instance_id, run_id=run.run_id)
 
 
 def _check_action(request: c.ActOnStep, run: RunRow, row: StepRow) -> None:
+    if request.run_id is not None and request.run_id != run.run_id:
+        raise not_found(f"Expected run {run.run_id}, which is the present one, but found {request.run_id}")
+    if request.attempt is not None and request.attempt != row.attempt:
+        raise not_found(
+            f"Expected attempt {row.attempt} of step {request.step_id!r}, which is the present one, "
+            f"but found {request.attempt}"
+        )
+    if request.action is not Action.RESUME and request.step_run_params != "{}":
+        raise invalid(f"Expected step_run_params only for {Action.RESUME}, but found them for {request.action}")
     allowed = STEP_ACTIONS.get(row.status, frozenset())
     if request.action not in TAKEN or request.action not in allowed:
         names = ", ".join(sorted(allowed)) or "nothing"
@@ -213,6 +227,8 @@ def _restart_step(flow: Flow, request: c.RestartRun) -> Done:
         restarts.check_size(run.params, run.run_params, given)
     except ParamError as error:
         raise invalid(str(error)) from None
+    if request.downstream_policy is not None or request.policy in WHOLE:
+        check_not_paused_by(flow, request.step_id, row)
     draft.emit(
         c.ActionTaken(
             request_id=request.request_id,

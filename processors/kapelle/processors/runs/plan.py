@@ -37,6 +37,7 @@ class StepPlan(msgspec.Struct, frozen=True):
     deferred: tuple[str, ...]  # next steps that are outside of a loop that this one is in
     definitions: Definitions  # of its parameters, when nobody overrides them
     defaults: Definitions
+    tags: tuple[str, ...]  # its own and those of the workflow, as they are written
 
     def definitions_with(self, run_params: Definitions) -> Mapping[str, Definition]:
         """The definitions of its parameters, with what the start or restart gives."""
@@ -93,7 +94,8 @@ def _made(digest: str, text: str) -> Plan:
     graph = graph_of(workflow.steps)
     # These four are evaluated only if somebody asks for them by name: most steps of most workflows do not.
     defaults = {name: one for name, one in STEP_DEFAULTS.items() if name in text}
-    steps = {step.id: _step_plan(step, graph, defaults) for step in workflow.steps}
+    tags = frozenset(tag.name for tag in workflow.tags)
+    steps = {step.id: _step_plan(step, graph, defaults, tags) for step in workflow.steps}
     is_composite = any(step.kind is not StepKind.STEP for step in workflow.steps)
     return Plan(
         digest=digest,
@@ -113,7 +115,7 @@ def ids_in_block(text: str) -> frozenset[str]:
     return frozenset(step.id for step in parse_workflow(text).all_steps())
 
 
-def _step_plan(step: Step, graph: Graph, defaults: Definitions) -> StepPlan:
+def _step_plan(step: Step, graph: Graph, defaults: Definitions, tags: frozenset[str]) -> StepPlan:
     back = graph.back_edges.get(step.id, ())
     return StepPlan(
         step=step,
@@ -125,6 +127,7 @@ def _step_plan(step: Step, graph: Graph, defaults: Definitions) -> StepPlan:
         deferred=tuple(to for to in graph.successors.get(step.id, ()) if _exited(graph, step.id, to)),
         definitions=_merged(step, defaults, {}),
         defaults=defaults,
+        tags=tuple(sorted(tags.union(tag.name for tag in step.tags))),
     )
 
 

@@ -42,4 +42,6 @@ def run_started(start: c.StartRun, state: Runs, now_ms: int, *, timeout_ms: int,
             for layer in start.layers
         ),
         resumes=begins.resumes,
+        breakpoints=start.breakpoints,
+        breakpoints_generation=start.breakpoints_generation,
     )

@@ -34,9 +34,10 @@ NEXT: Final[Mapping[StepStatus, frozenset[StepStatus]]] = {
     S.NOT_CREATED: frozenset({S.CREATED}),
     S.CREATED: _ENDED | {S.UNSATISFIED, S.INITIALIZED},
     S.INITIALIZED: _ENDED | {S.WAITING_FOR_SIGNALS},
-    S.PAUSED: _ENDED,  # no step gets there yet
     S.WAITING_FOR_SIGNALS: _ENDED | {S.EVALUATING_PARAMS},
-    S.EVALUATING_PARAMS: _ENDED | {S.WAITING_FOR_PERMITS},
+    S.EVALUATING_PARAMS: _ENDED | {S.PAUSED, S.WAITING_FOR_PERMITS},
+    # The parameters are evaluated again if a person changes them while the attempt is paused.
+    S.PAUSED: _ENDED | {S.EVALUATING_PARAMS, S.WAITING_FOR_PERMITS},
     S.WAITING_FOR_PERMITS: _ENDED | {S.STARTING},
     # A worker may fail, or say nothing until the time-out, before it has said that it has the task.
     S.STARTING: _ENDED | _RETRIED | {S.RUNNING},
@@ -62,10 +63,9 @@ RESTARTABLE_IN_RUN: Final = TERMINAL - COMPLETE - RETRYABLE
 # The work is out of the engine's hands.
 GIVEN_OUT: Final = frozenset({S.STARTING, S.RUNNING})
 
-# What an attempt passes through before the first gate, until its signals are there, and behind the last gate.
+# What an attempt passes through before the first gate, and until its signals are there.
 UP_TO_GATES: Final = (S.CREATED, S.INITIALIZED)
 UP_TO_SIGNALS: Final = (*UP_TO_GATES, S.WAITING_FOR_SIGNALS)
-UP_TO_START: Final = (S.WAITING_FOR_PERMITS, S.STARTING)
 
 _END: Final = frozenset({Action.STOP, Action.KILL})
 _END_OR_SKIP: Final = _END | {Action.SKIP}

@@ -9,7 +9,15 @@ from typing import Final
 import msgspec
 
 from kapelle.processors.tables import Tables, table
-from kapelle.schemas.contracts import Action, ChildKind, InstanceStatus, Parent, RestartPolicy, StepStatus
+from kapelle.schemas.contracts import (
+    Action,
+    Breakpoint,
+    ChildKind,
+    InstanceStatus,
+    Parent,
+    RestartPolicy,
+    StepStatus,
+)
 
 BYPASSED: Final = 0  # the number of no signal: the step goes on without the one that it waited for
 
@@ -47,6 +55,8 @@ class RunRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
     resumes: tuple[str, ...] = ()  # composite steps that keep the children which have succeeded
     ends_as: InstanceStatus | None = None  # the run ends so when the children of its steps have ended
     ends_because: str = ""
+    breakpoints: tuple[Breakpoint, ...] = ()  # those that are for this run
+    breakpoints_generation: int = 0
 
 
 class ProgressRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -78,6 +88,8 @@ class StepRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
     retries: dict[str, int] = {}
     successors: dict[str, bool] = {}
     repeats: dict[str, bool] = {}
+    permits: tuple[str, ...] = ()  # what the attempt needs permits for, in the order in which it asks for them
+    held: int = 0  # how many of them it has
 
 
 class JoinRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -170,6 +182,13 @@ class ChildRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
     launched: int = 1  # how often
 
 
+class TagRow(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What this partition knows about the limit of a tag."""
+
+    is_limited: bool  # also while it is not known
+    sequence: int  # how often the limit was set or removed; 0 if this partition has asked and has no answer
+
+
 class Runs(Tables):
     """The state of one partition of `runs`."""
 
@@ -186,3 +205,4 @@ class Runs(Tables):
     fans = table("fans", key=tuple[str, str], row=FanRow)  # by composite step
     children = table("children", key=tuple[str, str, int], row=ChildRow)  # by composite step and number
     shared = table("shared", key=tuple[str], row=ParamsRow)  # by digest: parameters that many instances share
+    tags = table("tags", key=tuple[str], row=TagRow)  # by the key of the limit

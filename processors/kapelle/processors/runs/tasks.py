@@ -68,9 +68,14 @@ def begin(flow: Flow, launch: Launch) -> None:
     """Give the work to a worker. The attempt is STARTING until one reports that it has it."""
     step, attempt = launch.step, launch.attempt
     terms = terms_of(flow, step, attempt, launch.params)
-    text = launch.params_json
-    flow.change(attempt, launch.passed, params=text, token=terms.token, timeout_at_ms=terms.deadline_ms)
-    give_out(flow, step, attempt, terms, text)
+    flow.change(
+        attempt,
+        launch.passed,
+        params=launch.params_to_note,
+        token=terms.token,
+        timeout_at_ms=terms.deadline_ms,
+    )
+    give_out(flow, step, attempt, terms, launch.params_json)
 
 
 def lease_lost(flow: Flow, step: StepPlan, row: StepRow) -> None:

@@ -7,10 +7,11 @@ are launched after the request are not told: the loop continues, because stopped
 from msgspec.structs import replace
 
 from kapelle.processors.decisions import LATER, Done, unchanged
+from kapelle.processors.parents import INLINE
 from kapelle.processors.refusals import invalid, not_found
 from kapelle.processors.runs.behaviours import BEHAVIOURS
 from kapelle.processors.runs.composites import identity
-from kapelle.processors.runs.composites.identity import INLINE, is_inline
+from kapelle.processors.runs.composites.identity import is_inline
 from kapelle.processors.runs.composites.step_endings import running_after
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.processor import RunDraft, on_draft

@@ -164,8 +164,24 @@ def _run_ended(event: c.RunEnded) -> Entry:
 
 
 def _step_changed(event: c.StepChanged) -> Entry:
-    body = _step_body(event.statuses, event.worker, event.reason)
+    message = event.reason if not event.permits else event.reason or f"The step needs {_permits_text(event.permits)}"
+    body = _step_body(event.statuses, event.worker, message)
     return Entry(event.at_ms, EntryType.STATUS, body, event.run_id, None, event.step_id, event.attempt, event.iteration)
+
+
+def _permits_text(keys: Sequence[str]) -> str:
+    return f"a permit of {', then of '.join(keys)}"
+
+
+def _permit_received(event: c.PermitReceived) -> Entry:
+    body = Body(message=f"The step received a permit of {event.limited}")
+    return Entry(event.at_ms, EntryType.LOG, body, event.run_id, None, event.step_id, event.attempt, event.iteration)
+
+
+def _breakpoints_changed(event: c.BreakpointsChanged) -> Entry:
+    steps = ", ".join(sorted({repr(each.step_id) for each in event.breakpoints}))
+    text = f"The run has breakpoints on {steps} from now on" if steps else "The run has no breakpoints from now on"
+    return Entry(event.at_ms, EntryType.LOG, Body(message=text), event.run_id)
 
 
 def _of_step(event: c.DependenciesSet | c.DependencyMatched | c.StepLogged, body: Body) -> Entry:
@@ -282,6 +298,8 @@ WORDED: Final[Mapping[type[object], Callable[[Any], Entry | None]]] = {
     c.RunEnded: _run_ended,
     c.StepChanged: _step_changed,
     c.StepLogged: _step_logged,
+    c.PermitReceived: _permit_received,
+    c.BreakpointsChanged: _breakpoints_changed,
     c.DependenciesSet: _dependencies_set,
     c.DependencyMatched: _dependency_matched,
     c.ReportRefused: _report_refused,

@@ -22,15 +22,15 @@ from kapelle.processors.definitions import FailureMode
 from kapelle.processors.draft import Draft
 from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.params import ParamError
-from kapelle.processors.parents import child_end
+from kapelle.processors.parents import INLINE, child_end
 from kapelle.processors.refusals import Refused, conflict, invalid, not_found
 from kapelle.processors.runs.attempts import attempt_of
 from kapelle.processors.runs.behaviours import BEHAVIOURS
 from kapelle.processors.runs.composites import counts, foreach
-from kapelle.processors.runs.composites.identity import INLINE
 from kapelle.processors.runs.composites.step_endings import fan_of, is_ending
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.params import parsed_object
+from kapelle.processors.runs.pauses import check_not_paused_by
 from kapelle.processors.runs.processor import RunDraft, on_draft
 from kapelle.processors.runs.restarted import By, restarted_params
 from kapelle.processors.runs.restarts import Hop, Restart
@@ -184,6 +184,7 @@ def restart_below(request: c.RestartBelow, draft: RunDraft, now_ms: int) -> Done
     )
     step = flow.plan.steps[request.step_id]
     if row.status in RESTARTABLE_IN_RUN:
+        check_not_paused_by(flow, request.step_id, row)
         flow.descends = restart
         retries = {**row.retries, "manual": row.retries.get("manual", 0) + 1}
         flow.try_again(step, msgspec.structs.replace(attempt_of(request.step_id, row), retries=retries))

@@ -14,7 +14,8 @@ from typing import Final
 import msgspec
 
 from kapelle.processors.keys import run_key
-from kapelle.processors.runs.composites.identity import INLINE, inline_id
+from kapelle.processors.parents import INLINE
+from kapelle.processors.runs.composites.identity import inline_id
 from kapelle.schemas.contracts import ChildKind
 from kapelle.views.queries.records import Record, raw
 from kapelle.views.queries.verdicts import start_of

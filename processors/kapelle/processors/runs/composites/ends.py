@@ -4,9 +4,8 @@ An iteration or a round answers its parent. A subworkflow answers by way of `wor
 it again before its place in the run strategy is free.
 """
 
-from kapelle.processors.parents import NOTHING_GIVEN, child_end
+from kapelle.processors.parents import INLINE, NOTHING_GIVEN, child_end
 from kapelle.processors.runs.composites.child_values import given_back
-from kapelle.processors.runs.composites.identity import INLINE
 from kapelle.processors.runs.context import RunContext
 from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL
 from kapelle.schemas import contracts as c

@@ -72,7 +72,7 @@ def begin(flow: Flow, launch: Launch, planned: Planned, keep: Keep) -> None:
     flow.change(
         attempt,
         (*launch.passed, StepStatus.RUNNING),
-        params=launch.params_json,
+        params=launch.params_to_note,
         timeout_at_ms=flow.timeout_at_ms(step),
     )
     before = flow.state.fans.get((flow.key, attempt.step_id))
@@ -148,7 +148,7 @@ def on_path(flow: Flow, step_id: str) -> tuple[int, Restart] | None:
 
 def refuse(flow: Flow, launch: Launch, reason: str) -> None:
     """The step has begun, and cannot have children: it fails like work that fails, so its failure mode counts."""
-    flow.change(launch.attempt, (*launch.passed, StepStatus.RUNNING), params=launch.params_json)
+    flow.change(launch.attempt, (*launch.passed, StepStatus.RUNNING), params=launch.params_to_note)
     flow.fail_for_good(launch.step, launch.attempt, StepStatus.FATALLY_FAILED, reason)
 
 

@@ -18,7 +18,7 @@ from kapelle.processors.definitions.limits import ITERATIONS_MAX, TREE_ITERATION
 from kapelle.processors.runs.composites import fan, identity
 from kapelle.processors.runs.composites.child_values import loop_values
 from kapelle.processors.runs.composites.fan import Keep, Planned
-from kapelle.processors.runs.composites.inline import Block, Own, too_large
+from kapelle.processors.runs.composites.inline import Block, Own, refusal_of_start
 from kapelle.processors.runs.context import Params
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.gates import Launch
@@ -49,12 +49,12 @@ def begin(flow: Flow, launch: Launch) -> None:
     wrong = wrong or fan.is_too_deep(flow)
     if wrong is None and total:
         restart = INCOMPLETE if one is None else one[1]
-        wrong = _too_large(flow, launch.step, launch.params, launch.params_json, restart=restart)
+        wrong = _refusal(flow, launch.step, launch.params, launch.params_json, restart=restart)
     if wrong is not None:
         fan.refuse(flow, launch, wrong)
         return
     if total == 0:
-        flow.change(launch.attempt, (*launch.passed, StepStatus.RUNNING), params=launch.params_json)
+        flow.change(launch.attempt, (*launch.passed, StepStatus.RUNNING), params=launch.params_to_note)
         flow.finish(launch.step, launch.attempt, (StepStatus.FINISHING,), launch.params)
         return
     step = launch.step.step
@@ -100,7 +100,7 @@ def again(flow: Flow, step: StepPlan, number: int, restart: Restart) -> str | No
     step_id = step.step.id
     children = fan.fan_at(flow, step_id)
     params = fan.inputs_of(flow, step, children)
-    wrong = _too_large(flow, step, params, fan.inputs_text(flow, step_id), restart=restart)
+    wrong = _refusal(flow, step, params, fan.inputs_text(flow, step_id), restart=restart)
     if wrong is not None:
         return wrong
     fan.note_launch(flow, step_id, children, (number,), children.next)
@@ -118,7 +118,7 @@ def go_on(flow: Flow, step: StepPlan) -> None:
 
 def _launch(flow: Flow, step: StepPlan, params: Params, arrays: Arrays) -> None:
     # What a person has given for steps since the loop has begun is in the starts of further iterations.
-    wrong = _too_large(flow, step, params, fan.inputs_text(flow, step.step.id), restart=INCOMPLETE)
+    wrong = _refusal(flow, step, params, fan.inputs_text(flow, step.step.id), restart=INCOMPLETE)
     if wrong is not None:
         fan.give_up(flow, step, wrong)
         return
@@ -132,14 +132,14 @@ def _launch(flow: Flow, step: StepPlan, params: Params, arrays: Arrays) -> None:
     fan.launch_children(flow, step, start, weight=block.weight)
 
 
-def _too_large(flow: Flow, step: StepPlan, params: Params, inputs: str, *, restart: Restart) -> str | None:
-    """Why a record cannot hold the start of the largest iteration; None if it can."""
+def _refusal(flow: Flow, step: StepPlan, params: Params, inputs: str, *, restart: Restart) -> str | None:
+    """Why the largest iteration cannot be started; None if it can."""
 
     def largest() -> str:
         longest = {name: max(array, key=lambda one: len(json_text(one))) for name, array in _arrays(params)[0].items()}
         return max(restart.params or "", loop_values(longest, ITERATIONS_MAX), key=len)
 
-    return too_large(flow, step, params, Own(largest, 2 * len(inputs), restart))
+    return refusal_of_start(flow, step, params, Own(largest, 2 * len(inputs), restart))
 
 
 def _arrays(params: Params) -> tuple[Arrays, str | None]:

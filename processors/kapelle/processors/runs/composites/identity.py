@@ -10,16 +10,17 @@ import msgspec
 
 from kapelle.processors.initiators import initiator_of
 from kapelle.processors.keys import run_key
+from kapelle.processors.parents import INLINE
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.causes import cause_of_children
 from kapelle.processors.runs.context import RunContext
+from kapelle.processors.runs.limits import step_limits
 from kapelle.schemas.contracts import ChildKind, Parent
 
 ANCESTORS_MAX: Final = 9  # of a child: a tree has ten levels
 HASH_CHARS: Final = 24
 # The ids of workflows that people push must not begin like this.
 PREFIXES: Final = {ChildKind.FOREACH: "maestro_foreach_", ChildKind.WHILE: "maestro_while_"}
-INLINE: Final = frozenset(PREFIXES)
 
 
 def inline_id(kind: ChildKind, key: str, step_id: str) -> str:
@@ -46,6 +47,7 @@ def request_of(context: RunContext, attempt: Attempt, number: int) -> str:
 
 class _More(TypedDict, total=False):
     is_sync: bool
+    tags: tuple[str, ...]
     asks: tuple[str, ...]
     carries: tuple[str, ...]
 
@@ -61,6 +63,8 @@ def parent_of(
     """What a child knows of its parent. `total` is the number of iterations. The number of the child is given later."""
     above = context.run.parent
     return Parent(
+        step_limits=step_limits(context.key, context.run, context.plan),
+        criticality=context.around.criticality,
         key=context.key,
         run_id=context.run.run_id,
         step_id=attempt.step_id,

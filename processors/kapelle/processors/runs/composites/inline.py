@@ -9,12 +9,14 @@ import msgspec
 from msgspec.structs import replace
 
 from kapelle.processors.keys import run_key
-from kapelle.processors.runs.attempts import Attempt
+from kapelle.processors.params import ParamError
+from kapelle.processors.runs.attempts import Attempt, attempt_of
 from kapelle.processors.runs.composites import child_values, counts, identity, sizes
 from kapelle.processors.runs.composites.fan import fan_at
 from kapelle.processors.runs.context import CHARS_PER_START, Params
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.params import layer_of, parsed_object
+from kapelle.processors.runs.permits import tags_below
 from kapelle.processors.runs.plan import StepPlan, ids_in_block
 from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.tables import ChildRow, FanRow
@@ -44,6 +46,7 @@ class Block:
             total=fan.total if fan.kind is ChildKind.FOREACH else 1,  # how many rounds a while step makes, nobody knows
             asks=flow.plan.asks.get(step_id, ()),
             carries=carries,
+            tags=tags_below(flow, step, self.attempt, params),
         )
         self.initiator = identity.initiator_text(flow, self.parent)
         self.layers = child_values.layers_for(flow, step, params)
@@ -81,6 +84,8 @@ class Block:
                 author=run.author,
                 parent=replace(self.parent, number=number),
                 layers=self.layers,
+                breakpoints=run.breakpoints,
+                breakpoints_generation=run.breakpoints_generation,
             ),
         )
 
@@ -93,16 +98,26 @@ class Own(msgspec.Struct, frozen=True):
     restart: Restart | None = None
 
 
-def too_large(flow: Flow, step: StepPlan, params: Params, own: Own) -> str | None:
-    """Why a record cannot hold the start of a child; None if it can.
+def refusal_of_start(flow: Flow, step: StepPlan, params: Params, own: Own) -> str | None:
+    """Why a child cannot be started: a tag has no value, or a record cannot hold the start. None if it can."""
+    step_id = step.step.id
+    row = flow.row(step_id)
+    attempt = Attempt(step_id, 1, 1, 0) if row is None else attempt_of(step_id, row)
+    try:
+        tags = tags_below(flow, step, attempt, params)
+    except ParamError as error:
+        return str(error)
+    return _too_large(flow, step, params, own, tags=tags)
 
-    Most starts are far from the limit: they are not written to be measured, but bounded by what they are made of.
-    """
+
+def _too_large(flow: Flow, step: StepPlan, params: Params, own: Own, *, tags: tuple[str, ...]) -> str | None:
+    """Most starts are far from the limit: they are not written to be measured, but bounded by what they are made of."""
     step_id, run = step.step.id, flow.run
     definition = flow.plan.blocks[step_id]
     asked = "" if own.restart is None else own.restart.json()
     known = sum(len(layer_of(flow.state, digest).text) for digest in run.layers)
-    rest = (definition, run.params, run.step_run_params, run.run_properties, run.initiator, asked)
+    breakpoints = "" if not run.breakpoints else msgspec.json.encode(run.breakpoints).decode()
+    rest = (definition, run.params, run.step_run_params, run.run_properties, run.initiator, asked, breakpoints, *tags)
     if sizes.UTF8_MAX * (known + own.chars_max + 2 * sum(map(len, rest))) <= sizes.START_BYTES_MAX:
         return None
     return sizes.too_large(
@@ -112,7 +127,7 @@ def too_large(flow: Flow, step: StepPlan, params: Params, own: Own) -> str | Non
             "its own": [own.values()],
             # The start of a run that is a restart names the steps that run again.
             "its steps": [definition] if own.restart is None else [definition, definition],
-            "the rest": [_of_block(run.step_run_params, definition), run.run_properties, run.initiator, asked],
+            "the rest": [_of_block(run.step_run_params, definition), *rest[3:]],
         },
     )
 

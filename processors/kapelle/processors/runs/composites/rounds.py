@@ -19,7 +19,7 @@ from kapelle.processors.parents import read_back
 from kapelle.processors.runs.attempts import Attempt, attempt_of
 from kapelle.processors.runs.composites import fan
 from kapelle.processors.runs.composites.fan import Keep, Planned
-from kapelle.processors.runs.composites.inline import Block, Own, too_large
+from kapelle.processors.runs.composites.inline import Block, Own, refusal_of_start
 from kapelle.processors.runs.context import Params
 from kapelle.processors.runs.flow import DONE, Flow
 from kapelle.processors.runs.gates import Launch
@@ -53,7 +53,7 @@ def begin(flow: Flow, launch: Launch) -> None:
             flow.finish(launch.step, launch.attempt, (*launch.passed, *DONE), launch.params)
             return
     number, given, restart = again or (1, plain_json(values), _first_again(flow, launch.attempt.step_id))
-    wrong = too_large(flow, launch.step, launch.params, _own(given, launch.params_json, restart))
+    wrong = refusal_of_start(flow, launch.step, launch.params, _own(given, launch.params_json, restart))
     if wrong is not None:
         fan.refuse(flow, launch, wrong)
         return
@@ -97,7 +97,7 @@ def ended(flow: Flow, step: StepPlan, row: StepRow, children: FanRow, end: c.Rec
             flow.finish(step, attempt, (StepStatus.FINISHING,), flow.inputs(step))
             return
         else:
-            wrong = too_large(flow, step, params, _own(given, inputs))
+            wrong = refusal_of_start(flow, step, params, _own(given, inputs))
             if children.next > children.total:
                 wrong = f"Expected the condition to end the loop within {ITERATIONS_MAX:,} rounds, but it did not"
     except ParamError as error:

@@ -19,6 +19,7 @@ from kapelle.processors.runs.composites.fan import Keep, Planned
 from kapelle.processors.runs.context import Params
 from kapelle.processors.runs.flow import Flow
 from kapelle.processors.runs.gates import Launch
+from kapelle.processors.runs.permits import tags_below
 from kapelle.processors.runs.plan import StepPlan
 from kapelle.processors.runs.restarts import Restart
 from kapelle.processors.runs.tables import StepRow
@@ -66,6 +67,7 @@ def begin(flow: Flow, launch: Launch) -> None:
         ChildKind.SUBWORKFLOW,
         is_sync=step.step.sync,
         asks=flow.plan.asks.get(attempt.step_id, ()),
+        tags=tags_below(flow, step, attempt, launch.params),
     )
     flow.sent += 1
     request_id, author = identity.request_of(flow, attempt, 1), flow.run.author
