@@ -39,7 +39,7 @@ class Own(msgspec.Struct, frozen=True):
     name: str
 
 
-Found = Known | Own
+Resolved = Known | Own
 
 
 class HasValue(Protocol):
@@ -57,7 +57,7 @@ class Scope(Protocol):
         """The scope in words, for errors."""
         ...
 
-    def find(self, reference: str, own: Definitions, done: Mapping[str, HasValue], /) -> Found | None:
+    def find(self, reference: str, own: Definitions, done: Mapping[str, HasValue], /) -> Resolved | None:
         """What the reference leads to, or None if nothing."""
         ...
 
@@ -82,7 +82,7 @@ class WorkflowScope(msgspec.Struct, frozen=True):
         """The scope in words."""
         return f"workflow {self.workflow_id!r}"
 
-    def find(self, reference: str, own: Definitions, _: Mapping[str, HasValue], /) -> Found | None:
+    def find(self, reference: str, own: Definitions, _: Mapping[str, HasValue], /) -> Resolved | None:
         """What the reference leads to."""
         if reference in own:
             return Own(reference)
@@ -122,7 +122,7 @@ class StepScope(msgspec.Struct, frozen=True):
         """The scope in words."""
         return f"step {self.step_id!r}"
 
-    def find(self, reference: str, own: Definitions, done: Mapping[str, HasValue], /) -> Found | None:
+    def find(self, reference: str, own: Definitions, done: Mapping[str, HasValue], /) -> Resolved | None:
         """What the reference leads to."""
         if reference in done:
             return Own(reference)
@@ -134,7 +134,7 @@ class StepScope(msgspec.Struct, frozen=True):
             return self._find_elsewhere(reference, own)
         return None
 
-    def _find_elsewhere(self, reference: str, own: Definitions) -> Found | None:
+    def _find_elsewhere(self, reference: str, own: Definitions) -> Resolved | None:
         step, param = self._split(reference)
         if step == self.step_id:
             return Own(param) if param in own else None
