@@ -116,11 +116,13 @@ def verify_stored(fold: Folding, store: Store) -> Verdict:
 
 def verify_fingerprint(fold: Folding, expected: str) -> Verdict:
     """Compare a history that was folded to its end with what it once came to."""
-    found = fold.state.fingerprint()
+    fingerprint = fold.state.fingerprint()
     verdict = _verdict(fold, [], sum(1 for _ in fold.state.encoded()))
-    if found == expected:
+    if fingerprint == expected:
         return verdict
-    return msgspec.structs.replace(verdict, differences=1, first=Difference("fingerprint of all", [], expected, found))
+    return msgspec.structs.replace(
+        verdict, differences=1, first=Difference("fingerprint of all", [], expected, fingerprint)
+    )
 
 
 class Verifying:
@@ -158,30 +160,30 @@ class Verifying:
 
         Notes whether there is an event at which none does.
         """
-        found = self._compared(among)
-        lasting, self._matched = dict(found), not found
+        differing = self._compared(among)
+        lasting, self._matched = dict(differing), not differing
         # So many rows are no matter of moments, and without any there is nothing to wait for.
-        steps = later if 0 < len(found) < DIFFERING_MAX else []
+        steps = later if 0 < len(differing) < DIFFERING_MAX else []
         for record in steps:
             changed = self.fold.step(record)
             if any(key.startswith(_FLOORS) for key, _ in changed):
-                found = self._compared(among)  # a floor takes rows away that no change tells of
+                differing = self._compared(among)  # a floor takes rows away that no change tells of
             else:
-                self._look_again(found, [key for key, _ in changed if among is None or key in among])
-            lasting = {key: found[key] for key in lasting if key in found}
-            self._matched |= not found
+                self._look_again(differing, [key for key, _ in changed if among is None or key in among])
+            lasting = {key: differing[key] for key in lasting if key in differing}
+            self._matched |= not differing
         self.fold.take(later[len(steps) :])
         return lasting
 
     def _compared(self, among: Rows | None) -> Rows:
         if among is not None:
-            found: Rows = {}
-            self._look_again(found, among)
-            return found
+            differing: Rows = {}
+            self._look_again(differing, among)
+            return differing
         compared = Comparison(self.fold.state, self.live.state)
-        found = {each.key: each for each in islice(compared, DIFFERING_MAX)}
+        differing = {each.key: each for each in islice(compared, DIFFERING_MAX)}
         self._rows = compared.rows
-        return found
+        return differing
 
     def _look_again(self, differing: Rows, keys: Iterable[bytes]) -> None:
         """Put into the rows that differ what is true of these keys now."""
