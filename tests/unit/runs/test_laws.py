@@ -22,11 +22,13 @@ def waiting() -> RunHandle:
 
 def permit_tables(engine: Engine) -> PermitTables:
     """Tables that can be changed, while the engine keeps its own."""
-    return Draft(permits, KEY, engine.state("permits", KEY)).state
+    tables: PermitTables = Draft(permits, KEY, engine.state("permits", KEY)).state
+    return tables
 
 
 def run_tables(run: RunHandle) -> Runs:
-    return Draft(runs, run.key, run.engine.state("runs", run.key)).state
+    tables: Runs = Draft(runs, run.key, run.engine.state("runs", run.key)).state
+    return tables
 
 
 def broken_permits(tables: PermitTables) -> list[str]:

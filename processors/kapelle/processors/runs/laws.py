@@ -13,8 +13,8 @@ def an_attempt_that_is_over_holds_nothing(state: Runs) -> Iterator[str]:
     """And one that has started holds a permit of everything that it needs one for."""
     for (key, step_id), row in state.steps.prefix(()):
         subject = f"step {step_id!r} of {key}/run {row.run_id}, attempt {row.attempt}"
-        if row.status in TERMINAL and (row.permits or row.held):
+        if row.status is StepStatus.WAITING_FOR_PERMITS:
+            continue
+        needed = 0 if row.status in TERMINAL else len(row.permits)
+        if row.held != needed or (row.permits and not needed):
             yield f"{subject} is {row.status}, but holds {row.held} of {len(row.permits)} permits"
-        elif row.status not in TERMINAL and row.status is not StepStatus.WAITING_FOR_PERMITS:
-            if row.held != len(row.permits):
-                yield f"{subject} is {row.status}, but holds {row.held} of {len(row.permits)} permits"
