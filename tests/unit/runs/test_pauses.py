@@ -211,7 +211,7 @@ def test_a_breakpoint_set_while_a_run_goes_on_pauses_what_starts_later_and_nothi
     ],
 )
 def test_a_breakpoint_may_be_for_one_version_instance_run_or_attempt(
-    precise: dict[str, int], pauses_at: set[str]
+    precise: dict[str, Any], pauses_at: set[str]
 ) -> None:
     engine = pushed(step("a", retry_policy=ONCE))
     if precise.get("version") == 2:
