@@ -175,7 +175,7 @@ def _put(state: PermitTables, key: str, limit: Limit) -> None:
 def _leave_queue(state: PermitTables, key: str, row: Permit, turn: int) -> None:
     """An attempt waits no longer. `turn` is the current turn of its class.
 
-    A workflow of which nobody waits any more owes nothing for turns that it took and did not use.
+    A workflow of which nobody waits any more has taken the current turn, not those that it left unused.
     """
     number = class_of(row.criticality)
     state.queue.delete((key, number, row.turn, row.ticket))
