@@ -1,9 +1,8 @@
 """Breakpoints of workflows, and the attempts that are paused."""
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
-from types import GenericAlias
 from typing import Annotated, Final
 
 import msgspec
@@ -12,27 +11,13 @@ from kapelle.schemas import contracts as c
 from kapelle.views.queries.moments import moment_text
 from kapelle.views.queries.pages import Page, PageRequest
 from kapelle.views.queries.records import Record
-from kapelle.views.queries.searching import Search, page
-from kapelle.views.rows import Cell, Key
+from kapelle.views.queries.searching import Place, Search, page
+from kapelle.views.rows import Key
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-ORDER: Final = {
-    "workflow_id": str,
-    "step_id": str,
-    "version": Number,
-    "instance_id": Number,
-    "run_id": Number,
-    "attempt": Number,
-}
-PAUSE_ORDER: Final = {
-    "at_ms": int,
-    "workflow_id": str,
-    "instance_id": Number,
-    "run_id": Number,
-    "step_id": str,
-    "iteration": Number,
-    "attempt": Number,
-}
+ORDER: Final = ("workflow_id", "step_id", "version", "instance_id", "run_id", "attempt")
+PAUSE_ORDER: Final = ("at_ms", "workflow_id", "instance_id", "run_id", "step_id", "iteration", "attempt")
+STEP_ORDER: Final = ("at_ms", "workflow_id", "instance_id", "run_id", "iteration", "attempt")
 ONE: Final = f"SELECT * FROM breakpoints WHERE ({', '.join(ORDER)}) = (?, ?, ?, ?, ?, ?)"  # noqa: S608 - of our own words
 PAUSED: Final = """SELECT a.*, r.version, r.breakpoints, i.home_instance FROM attempts a
     JOIN runs r USING (workflow_id, instance_id, run_id)
@@ -43,29 +28,28 @@ PAUSED: Final = """SELECT a.*, r.version, r.breakpoints, i.home_instance FROM at
 _read: Final = msgspec.json.Decoder(tuple[c.Breakpoint, ...]).decode
 
 
-def _search(table: str, order: Mapping[str, object], fixed: Mapping[str, Cell]) -> Search:
-    """A list without the columns in its order that are the same in all its rows."""
-    left = {name: kind for name, kind in order.items() if name not in fixed}
-    place = GenericAlias(tuple, tuple(left.values()))
-    return Search(table, tuple(left), place, tuple(f"{name} = ?" for name in fixed), tuple(fixed.values()))
-
-
 def breakpoints_search(workflow_id: str | None = None, step_id: str | None = None) -> Search:
     """Breakpoints of a step, of a workflow or of all, by workflow and step."""
-    fixed: dict[str, Cell] = {} if workflow_id is None else {"workflow_id": workflow_id}
-    if workflow_id is not None and step_id is not None:
-        fixed["step_id"] = step_id
-    return _search("breakpoints", ORDER, fixed)
+    if workflow_id is None:
+        return Search("breakpoints", ORDER, tuple[str, str, Number, Number, Number, Number])
+    of_workflow = ("workflow_id = ?",)
+    if step_id is None:
+        place_of_workflow: Place = tuple[str, Number, Number, Number, Number]
+        return Search("breakpoints", ORDER[1:], place_of_workflow, of_workflow, (workflow_id,))
+    where, given = (*of_workflow, "step_id = ?"), (workflow_id, step_id)
+    return Search("breakpoints", ORDER[2:], tuple[Number, Number, Number, Number], where, given)
 
 
 def pauses_search(workflow_id: str | None = None, step_id: str | None = None) -> Search:
     """Paused attempts of a step, of a workflow with its iterations and rounds, or of all: the earliest first."""
+    place: Place = tuple[int, str, Number, Number, str, Number, Number]
     if workflow_id is None:
-        return _search("pauses INDEXED BY pauses_by_time", PAUSE_ORDER, {})
+        return Search("pauses INDEXED BY pauses_by_time", PAUSE_ORDER, place)
     if step_id is None:
-        return _search("pauses INDEXED BY pauses_by_home", PAUSE_ORDER, {"home_workflow": workflow_id})
-    fixed: dict[str, Cell] = {"home_workflow": workflow_id, "step_id": step_id}
-    return _search("pauses INDEXED BY pauses_by_step", PAUSE_ORDER, fixed)
+        return Search("pauses INDEXED BY pauses_by_home", PAUSE_ORDER, place, ("home_workflow = ?",), (workflow_id,))
+    where, given = ("home_workflow = ?", "step_id = ?"), (workflow_id, step_id)
+    place_of_step: Place = tuple[int, str, Number, Number, Number, Number]
+    return Search("pauses INDEXED BY pauses_by_step", STEP_ORDER, place_of_step, where, given)
 
 
 def listed(

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -12,13 +12,15 @@ from kapelle.views.rows import Cell, Key
 
 COUNTED_MAX: Final = 10_000  # more rows than that are not counted
 
+Place = type[tuple[Cell, ...]]  # of cursors
+
 
 class Search(msgspec.Struct, frozen=True):
     """A list: its table with the index that has its order, the columns of that order, and which rows belong to it."""
 
     table: str
     order: tuple[str, ...]
-    place: Any  # the type of a place in this order, for cursors
+    place: Place  # the type of a place in this order, for cursors
     where: tuple[str, ...] = ()
     given: Key = ()  # the values of these conditions
 
