@@ -251,8 +251,8 @@ def list_children(
 ) -> Call[r.Page[r.InstanceRecord]]:
     workflow_id, instance_id, step_id = at
     path = (*_instance(workflow_id, instance_id), "steps", step_id, "children")
-    wanted = [status] if isinstance(status, str) else list(status)
-    return read(r.Page[r.InstanceRecord], *path, status=wanted, limit=limit, cursor=cursor)
+    statuses = [status] if isinstance(status, str) else list(status)
+    return read(r.Page[r.InstanceRecord], *path, status=statuses, limit=limit, cursor=cursor)
 
 
 def restart_step(at: tuple[str, int, str], *, params: Params | None, more: StepRestartOptions) -> Call[r.Done]:

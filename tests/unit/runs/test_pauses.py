@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from kapelle.processors.refusals import Refusal
 from kapelle.processors.runs.context import SENT_MAX
 from kapelle.processors.wiring import RUN_COMMANDS, RUN_INTERNAL, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action, RestartPolicy
+from kapelle.schemas.contracts import Action, Refusal, RestartPolicy
 from kapelle.testing.engine import AUTHOR, Engine, RunHandle
 from tests.support.trees import foreach, rounds, subworkflow, tree
 from tests.unit.runs.flows import (
@@ -32,7 +31,7 @@ from tests.unit.runs.flows import (
 from tests.unit.runs.test_permits import holders, limit
 
 
-def set_(engine: Engine, step_id: str, workflow_id: str = "flow", author: str = AUTHOR, **precise: int) -> None:
+def set_(engine: Engine, step_id: str, workflow_id: str = "flow", *, author: str = AUTHOR, **precise: Any) -> None:
     """Set a breakpoint."""
     command = c.SetBreakpoint(engine.request_id(), author, step_id, **precise)
     engine.send(WORKFLOW_COMMANDS, workflow_id, command)
@@ -212,7 +211,7 @@ def test_a_breakpoint_set_while_a_run_goes_on_pauses_what_starts_later_and_nothi
     ],
 )
 def test_a_breakpoint_may_be_for_one_version_instance_run_or_attempt(
-    precise: dict[str, int], pauses_at: set[str]
+    precise: dict[str, Any], pauses_at: set[str]
 ) -> None:
     engine = pushed(step("a", retry_policy=ONCE))
     if precise.get("version") == 2:

@@ -138,6 +138,12 @@ class World:
     def unblock(self, instance_id: int | None = None, *, request_id: str = "") -> list[Any]:
         return self.do(c.UnblockInstances(request_id or self.fresh(), "ann", "mended", instance_id))
 
+    def set_breakpoint(self, step_id: str = "load", *, request_id: str = "", **fields: Any) -> list[Any]:
+        return self.do(c.SetBreakpoint(request_id or self.fresh(), "ann", step_id, **fields))
+
+    def delete_breakpoint(self, step_id: str = "load", *, request_id: str = "", **fields: Any) -> list[Any]:
+        return self.do(c.DeleteBreakpoint(request_id or self.fresh(), "bob", step_id, **fields))
+
     def seen(self) -> str:
         """All instances with their latest runs: "1F 2r 3q", and "1.2r" for a second run."""
         rows = self.state.reader.instances.prefix((KEY,))
