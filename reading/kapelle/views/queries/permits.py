@@ -95,6 +95,7 @@ def _limit_record(connection: sqlite3.Connection, row: sqlite3.Row) -> Record:
         "oldest_wait_time": _oldest(connection, OLDEST, row["limited"]) if row["waiting"] else None,
         "modify_time": row["set_at_ms"],
         "author": row["author"] or None,
+        "extra_info": extra,
     }
     return {**extra, **ours}
 
