@@ -33,9 +33,9 @@ def project(rows: Rows, entry: Entry) -> None:
         if change is not None:
             at = At.of(entry)
             change(rows, at, value)
-            told = entry_of(value)
-            if told is not None:
-                tell(rows, at, told)
+            timeline_entry = entry_of(value)
+            if timeline_entry is not None:
+                tell(rows, at, timeline_entry)
         return
     signalled = SIGNALLED.get(entry.stream)
     if signalled is not None:
