@@ -4,6 +4,7 @@ The full form is `make prove NAME=limits`: ten thousand schedules.
 """
 
 import os
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,8 @@ def test_a_permit_that_is_returned_twice_is_found_out(monkeypatch: pytest.Monkey
             state.permits.put(at, row)
 
     monkeypatch.setattr(RunContext, "_return_permits", twice)
-    monkeypatch.setitem(permits.appliers, c.PermitReturned, keeping)
+    appliers: dict[type[Any], Any] = {**permits.appliers, c.PermitReturned: keeping}
+    monkeypatch.setattr(permits, "appliers", appliers)
 
     assert finds("returned what it neither held nor waited for")
 
@@ -110,8 +112,7 @@ def test_a_class_that_is_passed_over_for_too_long_is_found_out(monkeypatch: pyte
 
 
 def test_permits_that_are_asked_for_out_of_order_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    needed = gates.needed
-    monkeypatch.setattr(gates, "needed", lambda *what: tuple(reversed(needed(*what))))
+    monkeypatch.setattr(gates, "needed", lambda *what: tuple(reversed(asking.needed(*what))))
 
     assert finds("but needs")
 
