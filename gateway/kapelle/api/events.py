@@ -85,7 +85,7 @@ def _who_asks(entry: Entry) -> tuple[str | None, int | None]:
 def history(journal: Journal, places: Sequence[Place]) -> list[Entry]:
     """The events at these places, in this order. Blocks: it reads the log."""
     left = set(places)
-    found: dict[Place, Entry] = {}
+    events: dict[Place, Entry] = {}
     until_s = time.monotonic() + READ_S
     ends = {(s.name, number): end for s in OF_INSTANCES for number, end in journal.ends(s).items()} if left else {}
     for stretch in _stretches(places):
@@ -94,15 +94,15 @@ def history(journal: Journal, places: Sequence[Place]) -> list[Entry]:
             while any(follower.positions[point] <= last for point, (_, last) in stretch.items()):
                 if time.monotonic() > until_s:
                     raise Unavailable(
-                        f"Expected to read {len(places)} events within {READ_S:g} s, but found {len(found)}"
+                        f"Expected to read {len(places)} events within {READ_S:g} s, but found {len(events)}"
                     )
                 for entry in follower.take(TAKEN_MAX, WAIT_S):
                     place = (entry.stream, entry.partition, entry.offset)
                     if place in left:
-                        found[place] = entry
+                        events[place] = entry
         finally:
             follower.close()
-    return [found[place] for place in places if place in found and found[place].value is not None]
+    return [events[place] for place in places if place in events and events[place].value is not None]
 
 
 def _stretches(places: Sequence[Place]) -> Iterator[dict[Point, tuple[int, int]]]:
@@ -111,19 +111,19 @@ def _stretches(places: Sequence[Place]) -> Iterator[dict[Point, tuple[int, int]]
     for stream, partition, offset in places:
         by_point.setdefault((stream, partition), []).append(offset)
     cut = {point: _cut(sorted(offsets)) for point, offsets in by_point.items()}
-    for number in range(max((len(found) for found in cut.values()), default=0)):
-        yield {point: found[number] for point, found in cut.items() if number < len(found)}
+    for number in range(max((len(offsets) for offsets in cut.values()), default=0)):
+        yield {point: offsets[number] for point, offsets in cut.items() if number < len(offsets)}
 
 
 def _cut(offsets: Sequence[int]) -> list[tuple[int, int]]:
-    found = [(offsets[0], offsets[0])]
+    stretches = [(offsets[0], offsets[0])]
     for offset in offsets[1:]:
-        first, last = found[-1]
+        first, last = stretches[-1]
         if offset - last > GAP_MAX:
-            found.append((offset, offset))
+            stretches.append((offset, offset))
         else:
-            found[-1] = (first, offset)
-    return found
+            stretches[-1] = (first, offset)
+    return stretches
 
 
 # Tailing --------------------------------------------------------------------------------------------------------------
@@ -157,10 +157,10 @@ def id_of(positions: Mapping[Point, int]) -> str:
 def positions_of(event_id: str, ends: Mapping[Point, int]) -> dict[Point, int]:
     """The places that an id of an event stands for. It must be one of this log."""
     parts = [] if event_id == "0" else [_PART.fullmatch(part) for part in event_id.split("-")]
-    found = {(TAILED[part[1]].name, int(part[2])): int(part[3]) for part in parts if part is not None}
-    if None in parts or any(at > ends.get(point, -1) for point, at in found.items()):
+    positions = {(TAILED[part[1]].name, int(part[2])): int(part[3]) for part in parts if part is not None}
+    if None in parts or any(at > ends.get(point, -1) for point, at in positions.items()):
         raise BadRequest(f"Expected the id of an event of this log as Last-Event-ID, but found {event_id[:80]!r}")
-    return {point: found.get(point, 0) for point in ends}
+    return {point: positions.get(point, 0) for point in ends}
 
 
 class Begin(msgspec.Struct, frozen=True):

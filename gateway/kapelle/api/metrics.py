@@ -64,8 +64,8 @@ class Requests:
         self.took.setdefault(route, Times()).add(took_ms)
 
     def lines(self) -> Iterator[str]:
-        told = sorted(self.answered.items())
-        labelled = [({"method": m, "route": r, "status": str(s)}, count) for (m, r, s), count in told]
+        answered = sorted(self.answered.items())
+        labelled = [({"method": m, "route": r, "status": str(s)}, count) for (m, r, s), count in answered]
         yield from lines_of(REQUESTS, labelled)
         for number, (route, took) in enumerate(sorted(self.took.items())):
             yield from histogram(SECONDS, {"route": route}, took, is_first=number == 0)
@@ -103,15 +103,15 @@ class Measured:
 
 def _route(scope: Scope) -> str:
     """The route as it is documented, below its base: a path would be another one for each workflow."""
-    found: object = scope.get("route")
-    return str(getattr(found, "path", OTHER))
+    route: object = scope.get("route")
+    return str(getattr(route, "path", OTHER))
 
 
 def depths(connection: sqlite3.Connection) -> list[str]:
     """How many records it could not read, instances wait and run, and tasks are open, as the view has it."""
-    found = counts(connection)
+    counted = counts(connection)
     unreadable = lines_of(UNREADABLE, [({}, unreadable_count(connection))])
-    instances = [({"status": status}, found.get(status, 0)) for status in WAITING]
+    instances = [({"status": status}, counted.get(status, 0)) for status in WAITING]
     return [
         *unreadable,
         *lines_of(INSTANCES, instances),

@@ -73,7 +73,7 @@ class Acl(msgspec.Struct, frozen=True):
     def command(self, servers: str = "$SERVERS") -> str:
         """What gives the rights to the principal of the role, with Kafka's own tool."""
         kind = {"TOPIC": "topic", "GROUP": "group", "TRANSACTIONAL_ID": "transactional-id"}[self.resource]
-        operations = " ".join(f"--operation {_written(one)}" for one in self.operations)
+        operations = " ".join(f"--operation {_written(operation)}" for operation in self.operations)
         pattern = " --resource-pattern-type prefixed" if self.prefixed else ""
         given = f"--add --allow-principal User:{self.role} {operations} --{kind} {self.name}{pattern}"
         return f"kafka-acls.sh --bootstrap-server {servers} {given}"

@@ -238,3 +238,4 @@ def test_who_watches_twice_is_told_once() -> None:
     world.limit(1)
 
     assert news(world) == [("etl/1", True, 2)]
+    assert types([event for _, event in world.history]).count("TagWatched") == 1

@@ -74,22 +74,22 @@ def verify(
       kapelle verify --file history.avro
     """
     source = HistorySource(target=target, data=data, file=file, registry=registry)
-    found = _told(source, names or (), state_dir)
-    output.show(found, form, _show)
-    for verdict in found:
+    verdicts = _told(source, names or (), state_dir)
+    output.show(verdicts, form, _show)
+    for verdict in verdicts:
         tell_unreadable(f"{verdict.processor}-{verdict.partition}", verdict.unreadable, verdict.unread)
-    wrong = [verdict for verdict in found if not verdict.is_right]
+    wrong = [verdict for verdict in verdicts if not verdict.is_right]
     if wrong:
         raise TablesDiffer(_difference(wrong))
-    compared = [verdict for verdict in found if not verdict.skipped]
+    compared = [verdict for verdict in verdicts if not verdict.skipped]
     output.say(
         f"{output.counted(len(compared), 'partition')} compared, {sum(v.rows for v in compared):,} rows are the fold "
         f"of {sum(v.events for v in compared):,} events"
     )
 
 
-def _show(found: "Sequence[Verdict]") -> None:
-    shown = [v for v in found if v.events or v.rows or v.differences or v.skipped]
+def _show(verdicts: "Sequence[Verdict]") -> None:
+    shown = [v for v in verdicts if v.events or v.rows or v.differences or v.skipped]
     tables.show(HEADS, [(v.processor, v.partition, v.events, v.rows, _result(v)) for v in shown])
 
 

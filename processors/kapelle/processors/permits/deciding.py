@@ -11,8 +11,8 @@
 After each decision nobody waits while there is room, except for those that the timer is about to admit.
 
 Each command may come twice. An attempt that has asked has its permit or its place already; one that has none cannot
-give it back. Requests and returns of an attempt have one sender, so they arrive in order. If a permit is granted to an
-attempt that is over, `runs` returns it.
+give it back. Requests and returns of an attempt have one sender, so they arrive in order: the return of an attempt that
+is over follows its request, and takes back what was granted in between.
 """
 
 from kapelle.processors.messages import TimerDue

@@ -43,9 +43,9 @@ def project(rows: Rows, entry: Entry) -> None:
         if change is not None:
             at = At.of(entry)
             change(rows, at, value)
-            told = entry_of(value)
-            if told is not None:
-                tell(rows, at, told)
+            timeline_entry = entry_of(value)
+            if timeline_entry is not None:
+                tell(rows, at, timeline_entry)
         return
     others = OTHERS.get(entry.stream)
     if others is not None:

@@ -96,8 +96,8 @@ def _members(text: str) -> dict[str, msgspec.Raw]:
 def _end_time(row: sqlite3.Row) -> int | None:
     if row["rank"] < 3:
         return None
-    found: int | None = row["ended_at_ms"] or row["recorded_at_ms"] or row["created_at_ms"]
-    return found
+    time_ms: int | None = row["ended_at_ms"] or row["recorded_at_ms"] or row["created_at_ms"]
+    return time_ms
 
 
 def step_record(row: sqlite3.Row) -> Record:

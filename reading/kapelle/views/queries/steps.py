@@ -58,7 +58,7 @@ def attempt(
     def is_of_it(entry: Entry) -> bool:
         return (entry.run_id, entry.step_id) == (row["run_id"], step_id) and entry.attempt in (None, row["attempt"])
 
-    told = entries(connection, workflow_id, instance_id, is_of_it)
+    timeline = entries(connection, workflow_id, instance_id, is_of_it)
     artifacts = Fans(connection, workflow_id, instance_id).artifacts(row, in_full=True) or {}
     record = step_record(row) | _held(connection, row)
-    return {**record, "artifacts": artifacts, "timeline": [entry_record(entry) for entry in told]}
+    return {**record, "artifacts": artifacts, "timeline": [entry_record(entry) for entry in timeline]}
