@@ -47,14 +47,14 @@ class Guard:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != SCHEME or not token:
             raise Unauthorised("Expected the header `Authorization: Bearer <token>`, but found none")
-        found = self._tokens.role_of(token.strip())
-        if found is None:
+        role = self._tokens.role_of(token.strip())
+        if role is None:
             raise Unauthorised("The token is unknown")
-        return found
+        return role
 
 
-def check_host(found: Sequence[str]) -> None:
+def check_host(hosts: Sequence[str]) -> None:
     """Refuse a request whose header Host is no host: parsers would not agree on where it was meant to go."""
-    if len(found) > 1 or any(text and host_of(text) is None for text in found):
-        told = ", ".join(found)[:HOST_CHARS_SHOWN]
-        raise BadRequest(f"Expected one header `Host` of host or host:port, but found {told!r}")
+    if len(hosts) > 1 or any(text and host_of(text) is None for text in hosts):
+        shown = ", ".join(hosts)[:HOST_CHARS_SHOWN]
+        raise BadRequest(f"Expected one header `Host` of host or host:port, but found {shown!r}")

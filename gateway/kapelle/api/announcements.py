@@ -103,11 +103,11 @@ async def _announced(request: Request, caller: Writer) -> c.AnnounceSignal:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = await request.body()
     try:
-        found = _read(request, kind, body)
+        signal = _read(request, kind, body)
     except NotASignal as error:
         raise BadRequest(str(error)) from None
     source = {"request_id": caller.request_id, "user": caller.user}
-    return msgspec.structs.replace(found, source=msgspec.json.encode(source).decode())
+    return msgspec.structs.replace(signal, source=msgspec.json.encode(source).decode())
 
 
 Announced = Annotated[c.AnnounceSignal, Depends(_announced)]
@@ -121,14 +121,14 @@ def _read(request: Request, kind: str, body: bytes) -> c.AnnounceSignal:
     attributes = {name for name in request.headers if name.startswith(ATTRIBUTE)}
     if attributes:
         # What cannot stand in a header as it is, is written with percent signs there.
-        told = {f"ce_{name.removeprefix(ATTRIBUTE)}": unquote_to_bytes(request.headers[name]) for name in attributes}
-        return read(_foreign(body), [*({"ce_id": b""} | told).items()])
+        headers = {f"ce_{name.removeprefix(ATTRIBUTE)}": unquote_to_bytes(request.headers[name]) for name in attributes}
+        return read(_foreign(body), [*({"ce_id": b""} | headers).items()])
     members = _members(body)
     if kind.encode() == STRUCTURED or "specversion" in members:
         return read(_foreign(body), [("content-type", STRUCTURED)])
     _check(body)
-    said = {name: value for name, value in members.items() if bytes(value).strip() != b"null"}
-    return read(_foreign(msgspec.json.encode(said)), ())
+    given = {name: value for name, value in members.items() if bytes(value).strip() != b"null"}
+    return read(_foreign(msgspec.json.encode(given)), ())
 
 
 def _foreign(body: bytes) -> Foreign:
@@ -142,7 +142,9 @@ def _check(body: bytes) -> None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _no_json(error) from None
     except ValidationError as error:
-        raise RequestValidationError([one | {"loc": ("body", *one["loc"])} for one in error.errors()]) from None
+        raise RequestValidationError(
+            [problem | {"loc": ("body", *problem["loc"])} for problem in error.errors()]
+        ) from None
     if checked.id is not None and checked.request_id is not None and checked.id != checked.request_id:
         raise BadRequest("Expected one signal id, but `id` and `request_id` differ")
 
@@ -155,5 +157,5 @@ def _members(body: bytes) -> dict[str, msgspec.Raw]:
 
 
 def _no_json(error: Exception) -> RequestValidationError:
-    told = f"Expected a JSON object, but {error}"
-    return RequestValidationError([{"loc": ("body",), "msg": told, "type": "json_invalid"}])
+    problem = f"Expected a JSON object, but {error}"
+    return RequestValidationError([{"loc": ("body",), "msg": problem, "type": "json_invalid"}])

@@ -57,8 +57,8 @@ class Tokens:
     def role_of(self, token: str) -> Role | None:
         """The role of a token; None if it is not one of ours. It takes as long for each."""
         given = token.encode(errors="replace")
-        found = [role for role, known in self._roles if hmac.compare_digest(known, given)]
-        return max(found, default=None)
+        roles = [role for role, known in self._roles if hmac.compare_digest(known, given)]
+        return max(roles, default=None)
 
     @classmethod
     def from_file(cls, path: Path) -> "Tokens":
@@ -67,8 +67,8 @@ class Tokens:
             lines = path.read_text().splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise BadTokens(f"Expected a file of tokens at {path}, but it cannot be read: {error}") from error
-        said = [(number, line.split()) for number, line in enumerate(lines, 1)]
-        pairs = [(number, words) for number, words in said if words and not words[0].startswith("#")]
+        numbered = [(number, line.split()) for number, line in enumerate(lines, 1)]
+        pairs = [(number, words) for number, words in numbered if words and not words[0].startswith("#")]
         return cls([_pair(words, f"line {number} of {path}") for number, words in pairs])
 
     @classmethod
@@ -105,10 +105,10 @@ def is_loopback(host: str) -> bool:
 
 def host_of(authority: str) -> str | None:
     """The host in `host` or `host:port`; None if it is anything else."""
-    found = _HOST.fullmatch(authority)
-    if found is None or int(found["port"] or 0) > PORT_MAX:
+    match = _HOST.fullmatch(authority)
+    if match is None or int(match["port"] or 0) > PORT_MAX:
         return None
-    return found["host"]
+    return match["host"]
 
 
 def is_local(host_header: str | None, origin: str | None) -> bool:

@@ -20,8 +20,8 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        told = dict(scope["headers"]).get(LENGTH, b"0")
-        if told.isdigit() and int(told) > self._bytes_max:
+        length = dict(scope["headers"]).get(LENGTH, b"0")
+        if length.isdigit() and int(length) > self._bytes_max:
             await problem_response(self._problem())(scope, receive, send)
             return
         await self._app(scope, self._counted(receive), send)

@@ -83,9 +83,9 @@ def needs(role: Role) -> Callable[[Request], Awaitable[None]]:
     """A dependency that admits callers with this role or a higher one."""
 
     async def check(request: Request) -> None:
-        found: Role = getattr(request.state, ROLE)
-        if found < role:
-            raise Forbidden(f"Expected a token of the role {role.name.lower()}, but found {found.name.lower()}")
+        held: Role = getattr(request.state, ROLE)
+        if held < role:
+            raise Forbidden(f"Expected a token of the role {role.name.lower()}, but found {held.name.lower()}")
 
     return check
 

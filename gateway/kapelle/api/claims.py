@@ -64,14 +64,14 @@ class Claims:
         until = time.monotonic() + poll.wait_s
         while True:
             mine = self._open_of(poll.worker)
-            with self._here.hearing(_news(poll, mine)) as told:
+            with self._here.hearing(_news(poll, mine)) as news:
                 tasks = await self._claim(poll)
                 cancelled = await self._untold(poll.worker)
                 if tasks or cancelled:
                     return tasks, cancelled
                 if self._open_of(poll.worker) != mine:
                     continue  # there are others to hear of now
-                if not await self._here.heard(told, until):
+                if not await self._here.heard(news, until):
                     return [], []
 
     def _open_of(self, worker: str) -> list[Claim]:
@@ -82,9 +82,9 @@ class Claims:
         here = self._here
         self._forget()
         scanned = LOOKED_AT + len(self._open)
-        found = await self._looks.ask(poll.types, lambda connection: queries.waiting(connection, poll.types, scanned))
+        tasks = await self._looks.ask(poll.types, lambda connection: queries.waiting(connection, poll.types, scanned))
         # Another poll may have been quicker, and may have got its answer since we looked.
-        free = [task for task in found if task.token not in self._open and task.token not in self._given]
+        free = [task for task in tasks if task.token not in self._open and task.token not in self._given]
         chosen = free[: poll.limit]
         for task in chosen:
             self._open[task.token] = Claim(task, poll.worker, time.monotonic())
@@ -108,7 +108,7 @@ class Claims:
         return fresh
 
     async def _say_started(self, tasks: Sequence[TaskFound], worker: str) -> None:
-        said = [
+        reports = [
             self._here.publish(
                 RUN_COMMANDS,
                 run_key(task.workflow_id, task.instance_id),
@@ -116,8 +116,10 @@ class Claims:
             )
             for task in tasks
         ]
-        results = await asyncio.gather(*said, return_exceptions=True)
-        failed = [(task, one) for task, one in zip(tasks, results, strict=True) if isinstance(one, BaseException)]
+        results = await asyncio.gather(*reports, return_exceptions=True)
+        failed = [
+            (task, result) for task, result in zip(tasks, results, strict=True) if isinstance(result, BaseException)
+        ]
         for task, _ in failed:
             self._open.pop(task.token, None)
         self._here.views.board.tell({task_news(task.type) for task, _ in failed})
@@ -142,15 +144,15 @@ class Claims:
         tokens = [claim.task.token for claim in claims]
         attempts = queries.attempts_by(connection, tokens)
         refused = queries.refusals(connection, tokens, claims[0].worker)
-        found: dict[str, bool] = {}
+        settled: dict[str, bool] = {}
         for claim in claims:
             token = claim.task.token
             attempt = attempts.get(token)
             if attempt is not None and attempt.status != StepStatus.STARTING:
-                found[token] = attempt.status == StepStatus.RUNNING and attempt.worker == claim.worker
+                settled[token] = attempt.status == StepStatus.RUNNING and attempt.worker == claim.worker
             elif any(report == Report.STARTED for report, _ in refused.get(token, ())):
-                found[token] = False
-        return found
+                settled[token] = False
+        return settled
 
     def _forget(self) -> None:
         before_s = time.monotonic() - FORGET_S
@@ -165,8 +167,8 @@ class Claims:
 
     async def cancelled_of(self, worker: str, tokens: Collection[str]) -> list[str]:
         """Of these tokens, and of those that the worker was not told of yet, the ones that were cancelled."""
-        found = await self._looks.ask(CANCELLATIONS, self._cancelled)
-        mine = [token for whose, token in found if whose == worker]
+        cancellations = await self._looks.ask(CANCELLATIONS, self._cancelled)
+        mine = [token for whose, token in cancellations if whose == worker]
         wanted = [token for token in mine if token in tokens or (worker, token) not in self._told]
         self.tell(worker, wanted)
         return wanted
@@ -182,7 +184,7 @@ class Claims:
 
 def _news(poll: Poll, mine: Sequence[Claim]) -> set[str]:
     """What a worker that waits wants to hear of."""
-    tasks = {task_news(one) for one in poll.types}
+    tasks = {task_news(type_) for type_ in poll.types}
     answers = {run_news(claim.task.workflow_id, claim.task.instance_id) for claim in mine}
     return tasks | answers | {CANCELLATIONS}
 

@@ -44,8 +44,8 @@ async def ask(here: Context, caller: Caller, question: Question) -> Outcome:
     await here.publish(question.stream, question.key, question.command, caller.trace)
 
     def look(connection: sqlite3.Connection) -> Outcome | None:
-        found = outcomes(connection, request_id, workflow_id)
-        return next((one for one in found if one.place not in known), None)
+        settled = outcomes(connection, request_id, workflow_id)
+        return next((outcome for outcome in settled if outcome.place not in known), None)
 
     answer = await here.seen(_news(request_id, question), look, until - time.monotonic())
     if answer is None:
@@ -86,5 +86,5 @@ async def members_of(request: Request) -> dict[str, msgspec.Raw]:
 
 def text_of(members: dict[str, msgspec.Raw], name: str, default: str) -> str:
     """A member as JSON text; what is null counts as absent."""
-    found = bytes(members.get(name, b"null")).decode().strip()
-    return default if found == "null" else found
+    text = bytes(members.get(name, b"null")).decode().strip()
+    return default if text == "null" else text

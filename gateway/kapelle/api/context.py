@@ -65,38 +65,38 @@ class Context:
     ) -> T | None:
         """What a query finds in the view, as soon as it finds something; None if that takes too long."""
         until = time.monotonic() + wait_s
-        with self.hearing(news) as told:
+        with self.hearing(news) as event:
             while True:
-                told.clear()
-                found = await self.read(query)
-                if found is not None or not await self.heard(told, until):
-                    return found
+                event.clear()
+                value = await self.read(query)
+                if value is not None or not await self.heard(event, until):
+                    return value
 
     async def until(self, news: Iterable[str], is_so: Callable[[], bool], wait_s: float) -> bool:
         """Whether something has become so in time. It is asked whenever one of the news is told."""
         until_s = time.monotonic() + wait_s
-        with self.hearing(news) as told:
+        with self.hearing(news) as event:
             while not is_so():
-                told.clear()
+                event.clear()
                 if is_so():
                     break
-                if not await self.heard(told, until_s):
+                if not await self.heard(event, until_s):
                     return False
         return True
 
     @contextmanager
     def hearing(self, news: Iterable[str]) -> Iterator[asyncio.Event]:
         """Within the block, an event that is set whenever one of the news is told."""
-        loop, told = asyncio.get_running_loop(), asyncio.Event()
+        loop, event = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
             with suppress(RuntimeError):  # the loop has ended: nobody waits any more
-                loop.call_soon_threadsafe(told.set)
+                loop.call_soon_threadsafe(event.set)
 
         with self.views.board.subscribed(news, wake):
-            yield told
+            yield event
 
-    async def heard(self, told: asyncio.Event, until_s: float) -> bool:
+    async def heard(self, event: asyncio.Event, until_s: float) -> bool:
         """Wait for news. False: there is no time left, or the server stops."""
         if self.views.failure is not None:
             raise Unavailable(str(ViewFailed(self.views.failure)))
@@ -104,16 +104,16 @@ class Context:
         if left_s <= 0 or self.is_stopping:
             return False
         with suppress(TimeoutError):
-            await asyncio.wait_for(told.wait(), left_s)
+            await asyncio.wait_for(event.wait(), left_s)
         return True
 
     async def lag(self) -> int:
         """How far the view is behind. The log is asked at most once a second, whoever asks us."""
-        asked_s, found = self._lag
-        if time.monotonic() - asked_s >= LAG_S:
-            found = await anyio.to_thread.run_sync(self.views.lag)
-            self._lag = time.monotonic(), found
-        return found
+        measured_s, lag_ms = self._lag
+        if time.monotonic() - measured_s >= LAG_S:
+            lag_ms = await anyio.to_thread.run_sync(self.views.lag)
+            self._lag = time.monotonic(), lag_ms
+        return lag_ms
 
     def watermark(self) -> str:
         """How far the view is, as a header says it."""
@@ -127,8 +127,8 @@ def watermark_text(offsets: Mapping[Point, int]) -> str:
 
 def context_of(request: Request) -> Context:
     """The context of the app that serves a request."""
-    found: Context = request.app.state.context
-    return found
+    context: Context = request.app.state.context
+    return context
 
 
 Here = Annotated[Context, Depends(context_of)]

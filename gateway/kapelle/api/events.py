@@ -16,11 +16,18 @@ from anyio import CancelScope, CapacityLimiter
 
 from kapelle.api.context import Context
 from kapelle.api.problems import BadRequest, Unavailable
-from kapelle.processors.wiring import RUN_EVENTS, SIGNAL_EVENTS, TRIGGER_EVENTS, WORKFLOW_EVENTS
+from kapelle.processors.keys import OF_WORKFLOW, ids_in
+from kapelle.processors.wiring import PERMIT_EVENTS, RUN_EVENTS, SIGNAL_EVENTS, TRIGGER_EVENTS, WORKFLOW_EVENTS
 from kapelle.topology.journal import Entry, Journal, JournalError, Point
 from kapelle.views.queries.histories import Place
 
-TAILED: Final = {"w": WORKFLOW_EVENTS, "r": RUN_EVENTS, "s": SIGNAL_EVENTS, "t": TRIGGER_EVENTS}
+TAILED: Final = {
+    "w": WORKFLOW_EVENTS,
+    "r": RUN_EVENTS,
+    "s": SIGNAL_EVENTS,
+    "t": TRIGGER_EVENTS,
+    "p": PERMIT_EVENTS,
+}
 LETTERS: Final = {stream.name: letter for letter, stream in TAILED.items()}
 TYPES: Final = sorted({kind.__name__ for stream in TAILED.values() for kind in stream.contracts})
 OF_INSTANCES: Final = (WORKFLOW_EVENTS, RUN_EVENTS)
@@ -33,7 +40,7 @@ HEARTBEAT_S: Final = 10.0
 RETRY_MS: Final = 1_000
 TAILS_MAX: Final = 64
 
-_PART: Final = re.compile(r"([wrst])(\d{1,6})\.(\d{1,18})")
+_PART: Final = re.compile(r"([wrstp])(\d{1,6})\.(\d{1,18})")
 
 
 def event_record(entry: Entry) -> dict[str, object]:
@@ -57,9 +64,19 @@ def _whose(entry: Entry) -> tuple[str | None, int | None]:
     workflow_id, _, rest = entry.key.partition("/")
     if entry.stream == SIGNAL_EVENTS.name:
         return getattr(entry.value, "workflow_id", None), getattr(entry.value, "instance_id", None)
+    if entry.stream == PERMIT_EVENTS.name:
+        return _who_asks(entry)
     if entry.stream == RUN_EVENTS.name and rest.isdigit():
         return workflow_id, int(rest)
     return workflow_id, getattr(entry.value, "instance_id", None)
+
+
+def _who_asks(entry: Entry) -> tuple[str | None, int | None]:
+    """The instance that has asked for a permit; of a change, the workflow that is limited."""
+    holder = getattr(entry.value, "holder", None)
+    if holder is not None:
+        return ids_in(holder.key) or (None, None)
+    return (entry.key.removeprefix(OF_WORKFLOW) if entry.key.startswith(OF_WORKFLOW) else None), None
 
 
 # Histories ------------------------------------------------------------------------------------------------------------
@@ -68,7 +85,7 @@ def _whose(entry: Entry) -> tuple[str | None, int | None]:
 def history(journal: Journal, places: Sequence[Place]) -> list[Entry]:
     """The events at these places, in this order. Blocks: it reads the log."""
     left = set(places)
-    found: dict[Place, Entry] = {}
+    events: dict[Place, Entry] = {}
     until_s = time.monotonic() + READ_S
     ends = {(s.name, number): end for s in OF_INSTANCES for number, end in journal.ends(s).items()} if left else {}
     for stretch in _stretches(places):
@@ -77,15 +94,15 @@ def history(journal: Journal, places: Sequence[Place]) -> list[Entry]:
             while any(follower.positions[point] <= last for point, (_, last) in stretch.items()):
                 if time.monotonic() > until_s:
                     raise Unavailable(
-                        f"Expected to read {len(places)} events within {READ_S:g} s, but found {len(found)}"
+                        f"Expected to read {len(places)} events within {READ_S:g} s, but found {len(events)}"
                     )
                 for entry in follower.take(TAKEN_MAX, WAIT_S):
                     place = (entry.stream, entry.partition, entry.offset)
                     if place in left:
-                        found[place] = entry
+                        events[place] = entry
         finally:
             follower.close()
-    return [found[place] for place in places if place in found and found[place].value is not None]
+    return [events[place] for place in places if place in events and events[place].value is not None]
 
 
 def _stretches(places: Sequence[Place]) -> Iterator[dict[Point, tuple[int, int]]]:
@@ -94,19 +111,19 @@ def _stretches(places: Sequence[Place]) -> Iterator[dict[Point, tuple[int, int]]
     for stream, partition, offset in places:
         by_point.setdefault((stream, partition), []).append(offset)
     cut = {point: _cut(sorted(offsets)) for point, offsets in by_point.items()}
-    for number in range(max((len(found) for found in cut.values()), default=0)):
-        yield {point: found[number] for point, found in cut.items() if number < len(found)}
+    for number in range(max((len(offsets) for offsets in cut.values()), default=0)):
+        yield {point: offsets[number] for point, offsets in cut.items() if number < len(offsets)}
 
 
 def _cut(offsets: Sequence[int]) -> list[tuple[int, int]]:
-    found = [(offsets[0], offsets[0])]
+    stretches = [(offsets[0], offsets[0])]
     for offset in offsets[1:]:
-        first, last = found[-1]
+        first, last = stretches[-1]
         if offset - last > GAP_MAX:
-            found.append((offset, offset))
+            stretches.append((offset, offset))
         else:
-            found[-1] = (first, offset)
-    return found
+            stretches[-1] = (first, offset)
+    return stretches
 
 
 # Tailing --------------------------------------------------------------------------------------------------------------
@@ -140,10 +157,10 @@ def id_of(positions: Mapping[Point, int]) -> str:
 def positions_of(event_id: str, ends: Mapping[Point, int]) -> dict[Point, int]:
     """The places that an id of an event stands for. It must be one of this log."""
     parts = [] if event_id == "0" else [_PART.fullmatch(part) for part in event_id.split("-")]
-    found = {(TAILED[part[1]].name, int(part[2])): int(part[3]) for part in parts if part is not None}
-    if None in parts or any(at > ends.get(point, -1) for point, at in found.items()):
+    positions = {(TAILED[part[1]].name, int(part[2])): int(part[3]) for part in parts if part is not None}
+    if None in parts or any(at > ends.get(point, -1) for point, at in positions.items()):
         raise BadRequest(f"Expected the id of an event of this log as Last-Event-ID, but found {event_id[:80]!r}")
-    return {point: found.get(point, 0) for point in ends}
+    return {point: positions.get(point, 0) for point in ends}
 
 
 class Begin(msgspec.Struct, frozen=True):

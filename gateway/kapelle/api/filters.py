@@ -62,8 +62,8 @@ def moment_ms(text: str | None, name: str) -> int | None:
     if text.isascii() and text.isdigit() and int(text) <= MS_MAX:
         return int(text)
     try:
-        found = datetime.fromisoformat(text)
-        return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+        moment = datetime.fromisoformat(text)
+        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
     except (ValueError, OverflowError):
         raise BadRequest(f"Expected {name} as ISO 8601 or in milliseconds, but found {text[:80]!r}") from None
 
@@ -74,12 +74,12 @@ def _within(since: Since = None, until: Until = None) -> tuple[int | None, int |
 
 def _labels(tag: Tag = [], param: Param = [], initiator: Initiator = None) -> tuple[str, ...]:  # noqa: B006 - FastAPI's
     """The labels to filter by, the most selective first."""
-    found = [_param(one) for one in param] + [tag_label(one) for one in tag]
-    found += [initiator_label(initiator)] if initiator else []
-    long = next((one for one in found if len(one) > LABEL_CHARS_MAX), None)
+    labels = [_param(text) for text in param] + [tag_label(text) for text in tag]
+    labels += [initiator_label(initiator)] if initiator else []
+    long = next((label for label in labels if len(label) > LABEL_CHARS_MAX), None)
     if long is not None:
         raise BadRequest(f"Expected to look for at most {VALUE_CHARS_MAX} characters, but found {long[:80]!r}…")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(labels))
 
 
 def _param(text: str) -> str:
@@ -95,7 +95,7 @@ def _filters(
     status: Status = [],  # noqa: B006 - FastAPI's
 ) -> Filters:
     since_ms, until_ms = within
-    statuses = tuple(dict.fromkeys(one.value for one in status))
+    statuses = tuple(dict.fromkeys(state.value for state in status))
     return Filters(statuses=statuses, labels=labels, since_ms=since_ms, until_ms=until_ms)
 
 

@@ -48,13 +48,13 @@ def _as_json(text: str) -> dict[str, int]:
 
 
 def _as_pairs(text: str) -> dict[str, int]:
-    found: dict[str, int] = {}
+    offsets: dict[str, int] = {}
     for pair in text.split(",")[:POINTS_MAX]:
         name, _, offset = pair.strip().rpartition(":")
         if not name or not (offset.isascii() and offset.isdigit()) or len(offset) > 18:
             raise BadRequest(f"Expected min_offset as stream-partition:offset, but found {pair[:80]!r}")
-        found[name] = int(offset)
-    return found
+        offsets[name] = int(offset)
+    return offsets
 
 
 async def reached(here: Context, text: str, wait_s: float) -> None:
@@ -82,11 +82,11 @@ async def _refuse_beyond(here: Context, wanted: Mapping[Point, int]) -> None:
         known = [stream for stream in FOLLOWED if stream.name in names]
         return {(stream.name, number): end for stream in known for number, end in here.journal.ends(stream).items()}
 
-    found = await anyio.to_thread.run_sync(ends)
-    beyond = [(point, at) for point, at in wanted.items() if at > found.get(point, 0)]
+    log_ends = await anyio.to_thread.run_sync(ends)
+    beyond = [(point, at) for point, at in wanted.items() if at > log_ends.get(point, 0)]
     if beyond:
-        told = [f"{s}-{n}: wanted {at}, but the log ends at {found.get((s, n), 0)}" for (s, n), at in beyond]
-        raise BadRequest("Expected positions that exist in the log, but they are beyond its end", told)
+        problems = [f"{s}-{n}: wanted {at}, but the log ends at {log_ends.get((s, n), 0)}" for (s, n), at in beyond]
+        raise BadRequest("Expected positions that exist in the log, but they are beyond its end", problems)
 
 
 class Marking:

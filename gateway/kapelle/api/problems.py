@@ -142,7 +142,7 @@ def _of_validation(error: RequestValidationError, content_type: str | None) -> P
     unread = no_json(error.errors(), content_type)
     if unread is not None:
         return BadRequest(unread)
-    errors = [f"{'.'.join(str(part) for part in one['loc'])}: {sentence(one)}" for one in error.errors()]
+    errors = [f"{'.'.join(str(part) for part in problem['loc'])}: {sentence(problem)}" for problem in error.errors()]
     count = len(errors)
     return BadRequest(f"Expected a valid request, but found {count} problem{'s' * (count != 1)}", errors)
 
@@ -185,12 +185,12 @@ HANDLED: Final = (
 
 async def handle_problem(request: Request, error: Exception) -> Response:
     """The response to a request that failed."""
-    found = problem_of(error, request.headers.get("content-type")) or Problem(
+    problem = problem_of(error, request.headers.get("content-type")) or Problem(
         "The server failed unexpectedly. Its log has the details"
     )
-    if found.request_id is None:
-        found.request_id = getattr(request.state, "request_id", None)
-    return problem_response(found)
+    if problem.request_id is None:
+        problem.request_id = getattr(request.state, "request_id", None)
+    return problem_response(problem)
 
 
 async def handle_not_seen(_request: Request, error: Exception) -> Response:

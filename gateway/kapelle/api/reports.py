@@ -79,18 +79,18 @@ async def report(here: Context, reports: list[TaskReport], wait_s: float) -> lis
     """Send reports to the engine. Returns the result of each."""
     if not reports:
         return []
-    known = await here.read(queries.attempts_by, [one.token for one in reports])
+    known = await here.read(queries.attempts_by, [sent.token for sent in reports])
     before = await here.read(_refusals, reports)
-    certain = [_certain(one, known.get(one.token)) for one in reports]
-    open_ = [one for one, result in zip(reports, certain, strict=True) if result is None]
+    certain = [_certain(sent, known.get(sent.token)) for sent in reports]
+    open_ = [sent for sent, result in zip(reports, certain, strict=True) if result is None]
     await asyncio.gather(
-        *[here.publish(RUN_COMMANDS, run_key(one.workflow_id, one.instance_id), one.command) for one in open_]
+        *[here.publish(RUN_COMMANDS, run_key(sent.workflow_id, sent.instance_id), sent.command) for sent in open_]
     )
-    asked = [one for one in open_ if one.report is not Report.HEARTBEAT]
-    answered = await _answers(here, asked, before, wait_s=wait_s)
+    results_due = [sent for sent in open_ if sent.report is not Report.HEARTBEAT]
+    answered = await _answers(here, results_due, before, wait_s=wait_s)
     return [
-        result if result is not None else answered.get(one.token, ReportResult(one.token, None))
-        for one, result in zip(reports, certain, strict=True)
+        result if result is not None else answered.get(sent.token, ReportResult(sent.token, None))
+        for sent, result in zip(reports, certain, strict=True)
     ]
 
 
@@ -133,25 +133,25 @@ async def _answers(
 
     def look(connection: sqlite3.Connection) -> bool | None:
         latest.update(_results(connection, reports, before))
-        return len(latest) == len({one.token for one in reports}) or None
+        return len(latest) == len({sent.token for sent in reports}) or None
 
-    await here.seen({run_news(one.workflow_id, one.instance_id) for one in reports}, look, wait_s)
+    await here.seen({run_news(sent.workflow_id, sent.instance_id) for sent in reports}, look, wait_s)
     return latest
 
 
 def _refusals(connection: sqlite3.Connection, reports: list[TaskReport]) -> Refusals:
-    return queries.refusals(connection, [one.token for one in reports], reports[0].worker)
+    return queries.refusals(connection, [sent.token for sent in reports], reports[0].worker)
 
 
 def _results(connection: sqlite3.Connection, reports: list[TaskReport], before: Refusals) -> dict[str, ReportResult]:
-    attempts = queries.attempts_by(connection, [one.token for one in reports])
+    attempts = queries.attempts_by(connection, [sent.token for sent in reports])
     refusals = _refusals(connection, reports)
-    found: dict[str, ReportResult] = {}
-    for one in reports:
-        attempt = attempts.get(one.token)
-        refused = [why for what, why in refusals.get(one.token, ()) if what == one.report]
+    results: dict[str, ReportResult] = {}
+    for sent in reports:
+        attempt = attempts.get(sent.token)
+        refused = [why for what, why in refusals.get(sent.token, ()) if what == sent.report]
         if attempt is not None and attempt.status not in GIVEN_OUT:
-            found[one.token] = _over(one, attempt)
-        elif len(refusals.get(one.token, ())) > len(before.get(one.token, ())) and refused:
-            found[one.token] = ReportResult(one.token, False, refused[-1])
-    return found
+            results[sent.token] = _over(sent, attempt)
+        elif len(refusals.get(sent.token, ())) > len(before.get(sent.token, ())) and refused:
+            results[sent.token] = ReportResult(sent.token, False, refused[-1])
+    return results

@@ -40,8 +40,8 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         asyncio.get_running_loop().set_exception_handler(quiet)
         await super().startup(sockets)
-        for one in sockets or ():
-            one.listen(BACKLOG)  # asyncio accepts few at a time, and has the kernel keep no more than that
+        for listener in sockets or ():
+            listener.listen(BACKLOG)  # asyncio accepts few at a time, and has the kernel keep no more than that
         self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's own signature
@@ -131,16 +131,16 @@ def limits_of(settings: ApiSettings) -> Limits:
 def _bound(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # By name: asyncio turns off Nagle's delay (40 ms an answer) only for sockets that say that they are TCP.
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # What is accepted inherits it: a peer that has vanished without a word is noticed, and its connection closed.
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
-            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, VANISHED_MS)
-        found.bind((host, port))
-        found.listen(BACKLOG)
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, VANISHED_MS)
+        bound.bind((host, port))
+        bound.listen(BACKLOG)
     except OSError as error:
-        found.close()
+        bound.close()
         raise AddressTaken(host, port, str(error)) from error
-    return found
+    return bound

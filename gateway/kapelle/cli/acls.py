@@ -26,6 +26,7 @@ import msgspec
 
 from kapelle.processors.wiring import (
     CANCELLATIONS,
+    PERMIT_COMMANDS,
     RUN_COMMANDS,
     RUN_EVENTS,
     SIGNAL_EVENTS,
@@ -72,7 +73,7 @@ class Acl(msgspec.Struct, frozen=True):
     def command(self, servers: str = "$SERVERS") -> str:
         """What gives the rights to the principal of the role, with Kafka's own tool."""
         kind = {"TOPIC": "topic", "GROUP": "group", "TRANSACTIONAL_ID": "transactional-id"}[self.resource]
-        operations = " ".join(f"--operation {_written(one)}" for one in self.operations)
+        operations = " ".join(f"--operation {_written(operation)}" for operation in self.operations)
         pattern = " --resource-pattern-type prefixed" if self.prefixed else ""
         given = f"--add --allow-principal User:{self.role} {operations} --{kind} {self.name}{pattern}"
         return f"kafka-acls.sh --bootstrap-server {servers} {given}"
@@ -94,7 +95,7 @@ def _ours(topology: Topology) -> Iterator[Acl]:
     # A successor ends what its predecessor left open, in its name: so the rights are for all names of the prefix.
     yield Acl(Role.PROCESSORS, "TRANSACTIONAL_ID", prefix, prefixed=True, operations=WRITE)
     yield Acl(Role.API, "TOPIC", prefix, prefixed=True, operations=(*READ, "DESCRIBE_CONFIGS"))
-    for stream in (WORKFLOW_COMMANDS, RUN_COMMANDS, SIGNALS):
+    for stream in (WORKFLOW_COMMANDS, RUN_COMMANDS, PERMIT_COMMANDS, SIGNALS):
         yield Acl(Role.API, "TOPIC", topology.topic(stream), prefixed=False, operations=WRITE)
     yield from _schemas(topology, Role.API)
     yield Acl(Role.API, "GROUP", f"{prefix}journal", prefixed=False, operations=KNOW)

@@ -81,14 +81,16 @@ def document(topology: Topology) -> Document:
             **{f"receive-{_id(stream)}": _operation("receive", stream) for stream in taken},
         },
         "components": {
-            "messages": {one.__name__: _message(one) for stream in (*streams, *taken) for one in stream.ours}
+            "messages": {
+                contract.__name__: _message(contract) for stream in (*streams, *taken) for contract in stream.ours
+            }
         },
     }
 
 
-def as_yaml(found: Document) -> str:
+def as_yaml(document_: Document) -> str:
     """The document as it is kept and shown."""
-    return yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=120)
+    return yaml.safe_dump(document_, sort_keys=False, allow_unicode=True, width=120)
 
 
 def _id(stream: Stream) -> str:
@@ -102,7 +104,7 @@ def _channel(topology: Topology, stream: Stream) -> Channel:
         "partitions": topology.partitions(stream),
         "topicConfiguration": {"cleanup.policy": [CLEANUP[stream.keep]]},
     }
-    names = [one.__name__ for one in stream.ours]
+    names = [contract.__name__ for contract in stream.ours]
     return {
         "address": topology.topic(stream),
         "description": f"Key: {KEYS.get(stream, 'signal name')}. Kept: {stream.keep.value}.",

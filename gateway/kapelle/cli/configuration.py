@@ -71,8 +71,8 @@ def configuration() -> str:
 
 
 def _variables() -> Iterator[tuple[str, str]]:
-    found = {name: f"the same as `{flag}`" for name, flag in sorted(_flags())}
-    return ((f"`{name}`", meaning) for name, meaning in sorted((found | VARIABLES).items()))
+    variables = {name: f"the same as `{flag}`" for name, flag in sorted(_flags())}
+    return ((f"`{name}`", meaning) for name, meaning in sorted((variables | VARIABLES).items()))
 
 
 def _flags() -> Iterator[tuple[str, str]]:
@@ -85,10 +85,10 @@ def _flags() -> Iterator[tuple[str, str]]:
 
 def _fields(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str, str]]:
     """The settings of a struct; what is said of one stands behind it in the code."""
-    said = dict(_COMMENT.findall(inspect.getsource(kind)))
+    comments = dict(_COMMENT.findall(inspect.getsource(kind)))
     types = typing.get_type_hints(kind)
     for field in msgspec.structs.fields(kind):
-        yield f"`{field.name}`", _default(field, types[field.name]), said.get(field.name, "")
+        yield f"`{field.name}`", _default(field, types[field.name]), comments.get(field.name, "")
 
 
 def _default(field: FieldInfo, kind: object) -> str:
@@ -97,7 +97,7 @@ def _default(field: FieldInfo, kind: object) -> str:
         return "none: it must be given"
     if value is msgspec.NODEFAULT or isinstance(value, msgspec.Struct):
         name = getattr(kind, "__name__", "")
-        return "see below" if name in {one.__name__ for one, _ in SETTINGS.values()} else "empty"
+        return "see below" if name in {settings.__name__ for settings, _ in SETTINGS.values()} else "empty"
     if isinstance(value, Enum):
         return f"`{value.value}`"
     return f"`{value:,}`" if type(value) is int else f"`{value!r}`"

@@ -83,16 +83,16 @@ def kafka_error(error: BaseException) -> KafkaError | None:
 def paragraph(error: Exception) -> str:
     """What to tell the operator."""
     if isinstance(error, HandlerFailed):
-        one = f"with --set-aside {error.record} to write a dead letter for this record, or " if error.record else ""
+        aside = f"with --set-aside {error.record} to write a dead letter for this record, or " if error.record else ""
         return (
             f"{error}{line_of(error.__cause__)}. Nothing of that cycle was committed: fix the processor and start it "
-            f"again, or start it {one}with --on-bug dead-letter to write dead letters for all such records"
+            f"again, or start it {aside}with --on-bug dead-letter to write dead letters for all such records"
         )
     if isinstance(error, SPEAKING):
         return str(error)
-    said = kafka_error(error)
-    if said is not None:
-        return f"Kafka client error: {said.str()}"
+    cause = kafka_error(error)
+    if cause is not None:
+        return f"Kafka client error: {cause.str()}"
     if isinstance(error, OSError):
         return f"Operating system error: {error}"
     if isinstance(error, sqlite3.Error):

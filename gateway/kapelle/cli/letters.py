@@ -33,9 +33,9 @@ def last_records(settings: KafkaSettings, topic: str, count: int) -> list[Found]
         back = 2 * count
         while True:
             start = max(low, high - back)
-            found = _from(consumer, TopicPartition(topic, 0, start), count, settings.request_timeout_s)
-            if len(found) == count or start == low:
-                return list(found)
+            records = _from(consumer, TopicPartition(topic, 0, start), count, settings.request_timeout_s)
+            if len(records) == count or start == low:
+                return list(records)
             back *= WIDEN
     finally:
         consumer.close()
@@ -51,10 +51,10 @@ def records_at(settings: KafkaSettings, topic: str, offsets: Sequence[int]) -> l
                 raise NoDeadLetters(topic)
             low, high = watermarks(consumer, (topic, 0), settings.request_timeout_s)
         wanted = dict.fromkeys(offsets)
-        found = [_at(consumer, TopicPartition(topic, 0, offset), (low, high), settings) for offset in wanted]
+        records = [_at(consumer, TopicPartition(topic, 0, offset), (low, high), settings) for offset in wanted]
     finally:
         consumer.close()
-    return found
+    return records
 
 
 def _at(consumer: Consumer, at: TopicPartition, bounds: tuple[int, int], settings: KafkaSettings) -> Found:
@@ -78,14 +78,14 @@ def _at(consumer: Consumer, at: TopicPartition, bounds: tuple[int, int], setting
 
 def _from(consumer: Consumer, start: TopicPartition, count: int, timeout_s: float) -> deque[Found]:
     """The last of what stands from here to the end."""
-    found = deque[Found](maxlen=count)
+    records = deque[Found](maxlen=count)
     consumer.assign([start])
     until = time.monotonic() + timeout_s
     while time.monotonic() < until:
         for message in consumer.consume(BATCH, SLICE_S):
             if _is_end(message, start.topic):
-                return found
-            found.append((message.offset() or 0, message.value() or b""))
+                return records
+            records.append((message.offset() or 0, message.value() or b""))
             until = time.monotonic() + timeout_s
     raise Unreachable(f"Expected to read {start.topic} to its end, but no record arrived for {timeout_s:g} s")
 

@@ -27,10 +27,10 @@ def load_topology(reference: str, *, prefix: str | None = None, partitions: int 
     if matched is None:
         raise BadReference(f"Expected --app MODULE:ATTRIBUTE such as {DEFAULT_APP}, but found {reference!r}")
     module, attribute = matched.groups()
-    found = attribute_of(module_of(module), module, attribute)
+    declared = attribute_of(module_of(module), module, attribute)
     given = {name: value for name, value in (("prefix", prefix), ("partitions", partitions)) if value is not None}
-    made = found if isinstance(found, Topology) else _called(found, reference, given)
-    if isinstance(found, Topology) and given:
+    made = declared if isinstance(declared, Topology) else _called(declared, reference, given)
+    if isinstance(declared, Topology) and given:
         raise NotATopology(
             f"Expected {reference} to be a function, because {_flags(given)} was given, but it is a Topology: "
             "it has its prefix and partitions already"
@@ -89,18 +89,18 @@ def attribute_of(module: ModuleType, name: str, attribute: str) -> object:
         ) from error
 
 
-def _called(found: object, reference: str, given: Mapping[str, str | int]) -> Topology:
-    if not callable(found):
+def _called(function: object, reference: str, given: Mapping[str, str | int]) -> Topology:
+    if not callable(function):
         raise NotATopology(
-            f"Expected {reference} to be a Topology or a function that gives one, but found {type(found).__name__}"
+            f"Expected {reference} to be a Topology or a function that gives one, but found {type(function).__name__}"
         )
     try:
-        inspect.signature(found).bind(**given)
+        inspect.signature(function).bind(**given)
     except (TypeError, ValueError) as error:
         how = f"with {_flags(given)}" if given else "without arguments"
         raise NotATopology(f"Expected to call {reference} {how}, but the call is not possible: {error}") from error
     try:
-        made = found(**given)
+        made = function(**given)
     except (TopologyError, ProcessorError):
         raise
     except Exception as error:

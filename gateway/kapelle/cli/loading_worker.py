@@ -37,12 +37,12 @@ def load_worker(reference: str) -> "Worker":
 
     module, attribute = _named(reference)
     try:
-        found = module_at(Path(module)) if module.endswith(".py") else module_of(module)
+        loaded = module_at(Path(module)) if module.endswith(".py") else module_of(module)
     except AppFailed as error:
         if isinstance(error.__cause__, BadStep):  # it says what is wrong with the step
             raise NotAWorker(f"{error.__cause__} (in {module})") from error
         raise
-    return _only(found, module) if attribute is None else _worker(attribute_of(found, module, attribute), reference)
+    return _only(loaded, module) if attribute is None else _worker(attribute_of(loaded, module, attribute), reference)
 
 
 def _named(reference: str) -> tuple[str, str | None]:
@@ -59,26 +59,26 @@ def _only(module: ModuleType, name: str) -> "Worker":
     """The worker of a module: the one called so, or the only one there is."""
     from kapelle.worker import Worker  # noqa: PLC0415 - slow to import
 
-    found = {key: value for key, value in vars(module).items() if isinstance(value, Worker)}
-    if NAME in found:
-        return _worker(found[NAME], name)
-    if len(found) != 1:
-        what = f"{len(found)}: say which with {name}:NAME" if found else "none"
+    workers = {key: value for key, value in vars(module).items() if isinstance(value, Worker)}
+    if NAME in workers:
+        return _worker(workers[NAME], name)
+    if len(workers) != 1:
+        what = f"{len(workers)}: say which with {name}:NAME" if workers else "none"
         raise NotAWorker(f"Expected a Worker in {_kind(name)}{name}, but found {what}")
-    return _worker(next(iter(found.values())), name)
+    return _worker(next(iter(workers.values())), name)
 
 
 def _kind(name: str) -> str:
     return "" if name.endswith(".py") else "module "
 
 
-def _worker(found: object, reference: str) -> "Worker":
+def _worker(worker: object, reference: str) -> "Worker":
     from kapelle.worker import Worker  # noqa: PLC0415 - slow to import
 
-    if not isinstance(found, Worker):
-        raise NotAWorker(f"Expected {reference} to be a Worker, but found {type(found).__name__}")
-    if not found.steps:
+    if not isinstance(worker, Worker):
+        raise NotAWorker(f"Expected {reference} to be a Worker, but found {type(worker).__name__}")
+    if not worker.steps:
         raise NotAWorker(
             f"Expected a worker with steps in {reference}, but it has none: decorate a function with @worker.step(type)"
         )
-    return found
+    return worker

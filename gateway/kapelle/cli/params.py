@@ -8,15 +8,15 @@ from kapelle.cli.errors import BadParam
 
 def given(words: Sequence[str], option: str = "--param") -> dict[str, object]:
     """The parameters by their names."""
-    found: dict[str, object] = {}
+    params: dict[str, object] = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or not name.strip():
             raise BadParam(f"Expected {option} NAME=VALUE, but found {word!r}")
-        if name.strip() in found:
+        if name.strip() in params:
             raise BadParam(f"Expected each parameter once, but found {name.strip()!r} again")
-        found[name.strip()] = _value(text)
-    return found
+        params[name.strip()] = _value(text)
+    return params
 
 
 def strict_json(text: str) -> object:

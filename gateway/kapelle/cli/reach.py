@@ -27,14 +27,14 @@ def reaching(settings: KafkaSettings) -> Iterator[None]:
     try:
         yield
     except (CycleAborted, ProducerLost, KafkaException) as error:
-        found = error.args[0]
-        if isinstance(found, KafkaError) and is_bad_setting(found):
-            raise BadClientSetting(f"librdkafka rejected the settings: {found.str()}") from error
+        cause = error.args[0]
+        if isinstance(cause, KafkaError) and is_bad_setting(cause):
+            raise BadClientSetting(f"librdkafka rejected the settings: {cause.str()}") from error
         if not broker_is_away(error):
             raise
-        said = why(settings)
-        reason = _AFTERTHOUGHT.sub("", said.str()) if said else str(error)
-        if said is not None and is_refused(said):
+        reported = why(settings)
+        reason = _AFTERTHOUGHT.sub("", reported.str()) if reported else str(error)
+        if reported is not None and is_refused(reported):
             raise BrokerRefused(f"The broker at {settings.bootstrap_servers} refused: {reason}") from error
         raise Unreachable(
             f"Expected Kafka at {settings.bootstrap_servers}, but no broker answered within "
@@ -44,11 +44,11 @@ def reaching(settings: KafkaSettings) -> Iterator[None]:
 
 def why(settings: KafkaSettings) -> KafkaError | None:
     """What goes wrong when one tries to connect, if librdkafka can tell."""
-    said: list[KafkaError] = []
-    config: dict[str, Any] = {**settings.admin(), "error_cb": said.append}  # the stubs know no callbacks
+    errors: list[KafkaError] = []
+    config: dict[str, Any] = {**settings.admin(), "error_cb": errors.append}  # the stubs know no callbacks
     admin = AdminClient(config)
     until = time.monotonic() + ASK_S
-    while not said and time.monotonic() < until:
+    while not errors and time.monotonic() < until:
         admin.poll(SLICE_S)
     # "All brokers are down" follows from the reason, and tells less.
-    return next((e for e in said if not says_all_are_down(e)), None)
+    return next((e for e in errors if not says_all_are_down(e)), None)

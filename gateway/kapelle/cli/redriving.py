@@ -29,16 +29,23 @@ def redriven(kafka: KafkaSettings, redrives: Sequence[Redrive]) -> list[dict[str
     delivered: list[dict[str, object]] = []
     failed: list[KafkaError] = []
     producer = Producer({"message.max.bytes": kafka.wire_bytes_max, **kafka.plain_producer()})
-    for one in redrives:
+    for redrive in redrives:
 
-        def told(error: KafkaError | None, message: Message, one: Redrive = one) -> None:
+        def told(error: KafkaError | None, message: Message, redrive: Redrive = redrive) -> None:
             if error is not None:
                 failed.append(error)
                 return
-            at = {"topic": one.topic, "partition": one.partition, "offset": message.offset()}
-            delivered.append({"letter": one.letter, **at, "redriven": one.count})
+            at = {"topic": redrive.topic, "partition": redrive.partition, "offset": message.offset()}
+            delivered.append({"letter": redrive.letter, **at, "redriven": redrive.count})
 
-        producer.produce(one.topic, one.value, one.key, one.partition, on_delivery=told, headers=list(one.headers))
+        producer.produce(
+            redrive.topic,
+            redrive.value,
+            redrive.key,
+            redrive.partition,
+            on_delivery=told,
+            headers=list(redrive.headers),
+        )
     until = time.monotonic() + kafka.request_timeout_s
     while len(delivered) + len(failed) < len(redrives) and time.monotonic() < until:
         producer.poll(SLICE_S)

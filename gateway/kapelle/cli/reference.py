@@ -42,10 +42,10 @@ engine. Metrics that begin with `kapelle_kafka` are statistics of librdkafka abo
 
 def root() -> TyperGroup:
     """kapelle with all of its commands."""
-    found = typer.main.get_command(cli)
-    if not isinstance(found, TyperGroup):
-        raise TypeError(f"Expected a group of commands, but found {type(found).__name__}")
-    return found
+    group = typer.main.get_command(cli)
+    if not isinstance(group, TyperGroup):
+        raise TypeError(f"Expected a group of commands, but found {type(group).__name__}")
+    return group
 
 
 def reference() -> str:
@@ -84,8 +84,8 @@ def _groups(whole: TyperGroup) -> Iterator[str]:
     """The commands and groups as `kapelle --help` lists them."""
     yield "| command | purpose |"
     yield "|---|---|"
-    for name, found in whole.commands.items():
-        purpose, _, _ = (found.help or "").partition("\n")
+    for name, group in whole.commands.items():
+        purpose, _, _ = (group.help or "").partition("\n")
         yield f"| `kapelle {name}` | {_cell(purpose)} |"
 
 

@@ -96,9 +96,9 @@ class Reporter:
 
     def end(self) -> None:
         """Called when the member has left."""
-        told = ("cycles", "records", "events", "sent", "delivered", "timers", "dead_letters", "aborts", "renewals")
+        names = ("cycles", "records", "events", "sent", "delivered", "timers", "dead_letters", "aborts", "renewals")
         counted = self._member.counters.snapshot()
-        _log.info("stopped", extra={"fields": {name: int(counted[name]) for name in told}})
+        _log.info("stopped", extra={"fields": {name: int(counted[name]) for name in names}})
         if self._file is not None:
             metrics.write(self._file, self.text())
 
@@ -109,11 +109,13 @@ def unready(counters: Counters, producer: Statistics, consumers: Mapping[str, St
         return f"{counters.shards_restoring} shards are being restored, {counters.restore_rows_left} rows left"
     if counters.shards_active < counters.shards:
         return f"{counters.shards - counters.shards_active} of {counters.shards} shards are not active"
-    joined = max(counters.groups_joined, sum(_has_joined(told.get("cgrp", {})) for told in consumers.values()))
+    joined = max(
+        counters.groups_joined, sum(_has_joined(statistics.get("cgrp", {})) for statistics in consumers.values())
+    )
     if not counters.shards and joined < groups:
         return f"{joined} of {groups} groups have been joined"
     brokers = producer.get("brokers", {}).values()  # one that has left the cluster is no longer among them
-    if brokers and all(one.get("state") != "UP" for one in brokers):
+    if brokers and all(broker.get("state") != "UP" for broker in brokers):
         return "no broker is connected"
     return ""
 
@@ -125,13 +127,13 @@ def _has_joined(group: Statistics) -> bool:
     return bool(group.get("join_state") == "steady")
 
 
-def progress_fields(found: Sequence[Progress]) -> dict[str, object]:
+def progress_fields(shards: Sequence[Progress]) -> dict[str, object]:
     """How far all restoring shards have come together. They are read at once, so their rates add up."""
-    rows_left = sum(p.rows_left for p in found)
-    rows_per_s = sum(p.rows_per_s for p in found)
+    rows_left = sum(p.rows_left for p in shards)
+    rows_per_s = sum(p.rows_per_s for p in shards)
     return {
-        "shards": len(found),
-        "rows": sum(p.rows for p in found),
+        "shards": len(shards),
+        "rows": sum(p.rows for p in shards),
         "rows_left": rows_left,
         "rows_per_s": round(rows_per_s),
         "seconds_left": round(rows_left / rows_per_s) if rows_per_s else "unknown",

@@ -17,6 +17,8 @@ COMMANDS: Final = {
     "workflow": "workflow:group",
     "run": "run:group",
     "step": "step:group",
+    "breakpoint": "breakpoint:group",
+    "permit": "permit:group",
     "signal": "signal:group",
     "trigger": "trigger:group",
     "event": "event:group",
@@ -84,11 +86,11 @@ def command_line(names: Iterable[str] = COMMANDS) -> typer.Typer:
     cli.callback(help=HELP)(root)
     for name in names:
         module, _, attribute = COMMANDS[name].partition(":")
-        found = getattr(importlib.import_module(f"kapelle.cli.commands.{module}"), attribute)
-        if isinstance(found, typer.Typer):
-            cli.add_typer(found, name=name)
+        command = getattr(importlib.import_module(f"kapelle.cli.commands.{module}"), attribute)
+        if isinstance(command, typer.Typer):
+            cli.add_typer(command, name=name)
         else:
-            cli.command(name)(found)
+            cli.command(name)(command)
     return cli
 
 

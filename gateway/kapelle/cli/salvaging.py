@@ -44,21 +44,21 @@ def salvaged(data: Path | None, topology: "Topology", framing: "Framing | None")
     if data is None:
         raise BadSalvage("Expected --data DIR with --salvage, to say which directory is damaged, but found none")
     try:
-        found = salvage(topology, data / LOG, witness_of(data / VIEWS, topology), framing=framing)
+        result = salvage(topology, data / LOG, witness_of(data / VIEWS, topology), framing=framing)
     except StoreLocked as error:
         raise DataInUse(data, error.holder) from error
-    if found is None:
+    if result is None:
         output.say(f"nothing to salvage: {data} is complete and readable")
         return None
     # The view may show what the log has no more. It is made again from the log, so what it was is kept.
     if (data / VIEWS).is_dir():
-        shutil.copytree(data / VIEWS, found.kept / VIEWS, dirs_exist_ok=True)
-    (found.kept / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(_report(found)), indent=2))
-    output.say(str(found), style="bold yellow")
-    return found
+        shutil.copytree(data / VIEWS, result.kept / VIEWS, dirs_exist_ok=True)
+    (result.kept / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(_report(result)), indent=2))
+    output.say(str(result), style="bold yellow")
+    return result
 
 
-def record(runtime: "EmbeddedRuntime", found: "Salvaged") -> None:
+def record(runtime: "EmbeddedRuntime", salvaged: "Salvaged") -> None:
     """Put what was given up among the dead letters, where it stays."""
     from kapelle.schemas import Codec  # noqa: PLC0415 - slow to import
     from kapelle.schemas.contracts import DeadLetter, Stage  # noqa: PLC0415
@@ -67,28 +67,28 @@ def record(runtime: "EmbeddedRuntime", found: "Salvaged") -> None:
     from kapelle.topology.partition_time import SYSTEM_CLOCK  # noqa: PLC0415
 
     topology = runtime.topology
-    first = found.lost[0].place if found.lost else Place(topology.dead_letters, 0)
+    first = salvaged.lost[0].place if salvaged.lost else Place(topology.dead_letters, 0)
     letter = DeadLetter(
         processor=WHO,
         stage=Stage.OTHER,
-        reason=str(found)[:REASON_CHARS_MAX],
+        reason=str(salvaged)[:REASON_CHARS_MAX],
         error="LogDamaged",
         topic=first.topic,
         partition=first.partition,
-        offset=found.lost[0].first if found.lost else NOWHERE,
+        offset=salvaged.lost[0].first if salvaged.lost else NOWHERE,
         at_ms=SYSTEM_CLOCK(),
     )
     value = Codec(topology.catalog()).encode(letter)
     runtime.publish_at(Place(topology.dead_letters, 0), (WHO.encode(), value, ())).result(TELL_S)
 
 
-def _report(found: "Salvaged") -> dict[str, object]:
+def _report(salvaged: "Salvaged") -> dict[str, object]:
     return {
-        "damage": found.damage,
-        "kept": str(found.kept),
-        "lost": [_named(lost) for lost in found.lost],
-        "tables_made_again": found.rebuilt,
-        "not_folded": [_named(lost) for lost in found.skipped],
+        "damage": salvaged.damage,
+        "kept": str(salvaged.kept),
+        "lost": [_named(lost) for lost in salvaged.lost],
+        "tables_made_again": salvaged.rebuilt,
+        "not_folded": [_named(lost) for lost in salvaged.skipped],
     }
 
 

@@ -16,7 +16,7 @@ def records_at(texts: Sequence[str] | None) -> frozenset[RecordAt]:
 
 
 def _record(text: str) -> RecordAt:
-    found = _RECORD.fullmatch(text)
-    if found is None:
+    match = _RECORD.fullmatch(text)
+    if match is None:
         raise BadRecord(text)
-    return RecordAt(found["topic"], int(found["partition"]), int(found["offset"]))
+    return RecordAt(match["topic"], int(match["partition"]), int(match["offset"]))

@@ -51,11 +51,11 @@ def subjects(topology: "Topology", what: SubjectKind, names: Sequence[str]) -> "
     if len(names) != len(expected):
         words = " ".join([what.value, *expected])
         raise BadParam(f"Expected {words}, but found {' '.join([what.value, *names])}")
-    found = _MADE[what](topology, names)
-    unknown = sorted({subject.processor for subject in found} - set(topology.processors))
+    named = _MADE[what](topology, names)
+    unknown = sorted({subject.processor for subject in named} - set(topology.processors))
     if unknown:
         raise UnknownProcessor(unknown, list(topology.processors))
-    return found
+    return named
 
 
 def _keyed(topology: "Topology", processor: str, key: str, tables: Sequence[str] = ()) -> "Subject":

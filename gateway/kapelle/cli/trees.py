@@ -126,21 +126,21 @@ class Tree:
 
     def _children(self, at: StepAt, step: "StepRecord", way: Records) -> Records:
         counts = statuses_of(step)
-        found = self._page(at, FAILED, counts, {}) | way
+        records = self._page(at, FAILED, counts, {}) | way
         for statuses in (STOPPED, ACTIVE):
-            found = self._page(at, statuses, counts, found)
+            records = self._page(at, statuses, counts, records)
         # The child of a subworkflow is of interest in any status.
-        return self._page(at, (), None, found) if "maestro_subworkflow" in step.artifacts else found
+        return self._page(at, (), None, records) if "maestro_subworkflow" in step.artifacts else records
 
-    def _page(self, at: StepAt, statuses: Sequence[str], counts: Mapping[str, int] | None, found: Records) -> Records:
+    def _page(self, at: StepAt, statuses: Sequence[str], counts: Mapping[str, int] | None, known: Records) -> Records:
         """These children, and more of them with these statuses, if there are any and if there is room."""
         is_none = counts is not None and not any(counts.get(status) for status in statuses)
-        if is_none or len(found) >= SHOWN_MAX or not self._may_call():
-            return found
+        if is_none or len(known) >= SHOWN_MAX or not self._may_call():
+            return known
         page = self._client.steps.children(at, status=statuses, limit=SHOWN_MAX)
-        records = {(one.workflow_id, one.workflow_instance_id): one for one in page.elements}
+        records = {(record.workflow_id, record.workflow_instance_id): record for record in page.elements}
         self._known |= records
-        return found | {name: one for name, one in records.items() if name not in found}
+        return known | {name: record for name, record in records.items() if name not in known}
 
     def _look_into(self, child: Child, depth: int) -> None:
         if not self._may_call():
@@ -165,9 +165,11 @@ def failed_below(step: "StepRecord") -> Iterator[Instance]:
 
 def statuses_of(step: "StepRecord") -> dict[str, int] | None:
     """How many children of a step are in each status, if the step tells it."""
-    found = step.artifacts.get("maestro_foreach")
+    artifact = step.artifacts.get("maestro_foreach")
     return (
-        None if found is None else {**found["foreach_overview"]["stats"], **found["foreach_overview"]["running_stats"]}
+        None
+        if artifact is None
+        else {**artifact["foreach_overview"]["stats"], **artifact["foreach_overview"]["running_stats"]}
     )
 
 
@@ -175,7 +177,7 @@ def _others(step: "StepRecord", shown: "Sequence[InstanceRecord]") -> tuple[int,
     """How many children of a step are not shown."""
     counts = statuses_of(step)
     if counts is not None:
-        others = Counter(counts) - Counter(one.status for one in shown)
+        others = Counter(counts) - Counter(record.status for record in shown)
         return others.total(), others
     rounds = step.artifacts.get("maestro_while", {}).get("last_iteration") or 0
     return max(rounds - len(shown), 0), Counter()

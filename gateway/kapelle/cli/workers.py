@@ -54,7 +54,7 @@ def served() -> Iterator[None]:
     except TransportRefused as error:
         raise e.InTheWay(str(error)) from error
     except TransportUnavailable as error:
-        said = kafka_error(error)
-        if said is not None and is_bad_setting(said):
-            raise e.BadClientSetting(f"librdkafka rejected the settings: {said.str()}") from error
+        cause = kafka_error(error)
+        if cause is not None and is_bad_setting(cause):
+            raise e.BadClientSetting(f"librdkafka rejected the settings: {cause.str()}") from error
         raise e.NotInTime(str(error)) from error

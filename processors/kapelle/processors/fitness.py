@@ -59,8 +59,10 @@ READ_BY_OWNER: Final = {
 def checks_of(stream: Stream, readers: Readers = NO_READERS) -> Checks:
     """For each type of a stream what tells whether a record of it is unfit."""
     most = NUMBER_MAX if stream.keep is Keep.FOR_EVER else ASKED_MAX
-    found: Checks = {contract: _check(stream.key, contract, most) for contract in stream.contracts}
-    return found | {contract: _reading(found[contract], readers[contract]) for contract in found if contract in readers}
+    checks: Checks = {contract: _check(stream.key, contract, most) for contract in stream.contracts}
+    return checks | {
+        contract: _reading(checks[contract], readers[contract]) for contract in checks if contract in readers
+    }
 
 
 def _reading(check: Unfit, read: Read[object]) -> Unfit:

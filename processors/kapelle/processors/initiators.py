@@ -89,13 +89,13 @@ def _read_by_member(text: str) -> Initiator:
         members = _members(text)
     except UNREADABLE:
         return NOBODY
-    found = {}
+    fields = {}
     for name in _types.keys() & members.keys():
         try:
-            found[name] = msgspec.json.decode(members[name], type=_types[name])
+            fields[name] = msgspec.json.decode(members[name], type=_types[name])
         except UNREADABLE:
             continue  # the caller of the start wrote it
-    return Initiator(**found)
+    return Initiator(**fields)
 
 
 _cached = lru_cache(maxsize=TEXTS_CACHED)(_read)

@@ -60,8 +60,8 @@ _task: Final = re.compile(_INSTANCE + "/.+", re.DOTALL).fullmatch
 
 
 def _is_task(key: str) -> bool:
-    found = _task(key)
-    return found is not None and int(found["number"]) <= INSTANCE_MAX
+    match = _task(key)
+    return match is not None and int(match["number"]) <= INSTANCE_MAX
 
 
 # For each form, what is true of its keys alone.
@@ -115,10 +115,10 @@ def tree_key(root: str) -> str:
 
 def ids_of(key: str) -> tuple[str, int]:
     """The workflow id and the instance id of a key. Raises `KeyUnreadable`."""
-    found = ids_in(key)
-    if found is None:
+    ids = ids_in(key)
+    if ids is None:
         raise KeyUnreadable(KeyForm.INSTANCE, key)
-    return found
+    return ids
 
 
 def ids_in(key: str) -> tuple[str, int] | None:

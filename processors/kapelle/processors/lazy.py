@@ -28,5 +28,5 @@ class lazy(Generic[Owner, T]):  # noqa: N801 - it is used as a decorator, as `pr
     def __get__(self, instance: Owner | None, owner: type) -> Self | T:
         if instance is None:
             return self
-        found = instance.__dict__[self._name] = self._make(instance)
-        return found
+        value = instance.__dict__[self._name] = self._make(instance)
+        return value

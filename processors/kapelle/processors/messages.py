@@ -50,11 +50,11 @@ def timer_id(shard: str, key: str, name: str, due_at_ms: int) -> str:
 def coordinates_of(message_id: str) -> Coordinates | None:
     """The record that a message is, or that caused it. None if a timer caused it."""
     before, _, after = message_id.rpartition("-")
-    found = _topic_and_partition(before)
-    if found is None:
+    partition = _topic_and_partition(before)
+    if partition is None:
         return None
     offset = after if after.isdecimal() else after.partition("#")[0]
-    return Coordinates(found[0], found[1], int(offset)) if offset.isdecimal() else None
+    return Coordinates(partition[0], partition[1], int(offset)) if offset.isdecimal() else None
 
 
 @lru_cache(PARTITIONS_CACHED)

@@ -140,10 +140,10 @@ class Tables:
     def specs(cls) -> tuple[AnySpec, ...]:
         """The declared tables, in the order of declaration, base classes first."""
         if "_declared" not in cls.__dict__:
-            found: dict[str, AnySpec] = {}
+            specs: dict[str, AnySpec] = {}
             for owner in reversed(cls.__mro__):
-                found.update({k: v for k, v in vars(owner).items() if isinstance(v, TableSpec)})
-            cls._declared = tuple(found.values())
+                specs.update({k: v for k, v in vars(owner).items() if isinstance(v, TableSpec)})
+            cls._declared = tuple(specs.values())
         return cls._declared
 
     @classmethod

@@ -165,10 +165,10 @@ class Batch:
         for key, row in rows.items():
             cells, first, rises = row.cells, row.first, row.grade >= 0
             form = (*cells, FORM_FIRST, *first, FORM_RISES) if rises else (*cells, FORM_FIRST, *first)
-            found = statements.get(form)
-            if found is None:
-                found = statements[form] = put_statement(table, tuple(cells), tuple(first), rises=rises), []
+            statement = statements.get(form)
+            if statement is None:
+                statement = statements[form] = put_statement(table, tuple(cells), tuple(first), rises=rises), []
             values = (*key, *cells.values(), *first.values())
-            found[1].append((*values, row.grade, *row.risen) if rises else values)
+            statement[1].append((*values, row.grade, *row.risen) if rises else values)
         for text, many in statements.values():
             self._connection.executemany(text, many)

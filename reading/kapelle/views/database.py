@@ -177,9 +177,9 @@ class Database:
         """Read what every start reads, and all of a file that is small. Raises what SQLite finds."""
         self._writer.execute("SELECT * FROM offsets").fetchall()
         if self._path is not None and self._path.stat().st_size <= CHECKED_BYTES_MAX:
-            found = self._writer.execute("PRAGMA quick_check(1)").fetchone()[0]
-            if found != "ok":
-                raise sqlite3.DatabaseError(found)
+            verdict = self._writer.execute("PRAGMA quick_check(1)").fetchone()[0]
+            if verdict != "ok":
+                raise sqlite3.DatabaseError(verdict)
 
     def _tell_damage(self, error: sqlite3.DatabaseError) -> None:
         _log.warning("the view in %s is damaged and is rebuilt from the log: %s", self._path, error)

@@ -93,10 +93,10 @@ def _change(
     is_child, path = bool(ancestors), path_of(ancestors, instance)
     sums: Counter[Cell] = Counter()
     for step_id, cells in steps.items():
-        found = connection.execute(KNOWN, (*instance, step_id)).fetchone()
-        if found is None and not is_child and "plan" not in cells:
+        row = connection.execute(KNOWN, (*instance, step_id)).fetchone()
+        if row is None and not is_child and "plan" not in cells:
             continue
-        old: Cells = NOTHING_KNOWN if found is None else dict(zip(COLUMNS, found, strict=True))
+        old: Cells = NOTHING_KNOWN if row is None else dict(zip(COLUMNS, row, strict=True))
         new: Cells = {**old, **cells}
         if new["plan"] is not None and new["since"] is None:
             new["since"] = new["plan"]  # the view has let go of what came before

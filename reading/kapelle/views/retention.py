@@ -47,6 +47,7 @@ TAKEN_AWAY: Final = (
             *("fans", "rollups", "buckets", "leaves", "descents", "attempts", "runs", "instances"),
         )
     ),
+    "DELETE FROM limits WHERE limited = 'tree/' || ?1 || '/' || ?2",
 )
 # Iterations and rounds leave with their home, and before it.
 INLINE: Final = "SELECT workflow_id, instance_id FROM instances WHERE home_workflow = ? AND home_instance = ? LIMIT ?"
@@ -69,12 +70,12 @@ def take_away(connection: sqlite3.Connection, before_ms: int, limit: int = BATCH
 
 def _take_home(connection: sqlite3.Connection, home: tuple[str, int], limit: int) -> int:
     """Let go of an instance and its iterations, or of as many of them as there may be in one turn."""
-    found = [tuple(row) for row in connection.execute(INLINE, (*home, limit)).fetchall()]
-    found += [home] if len(found) < limit else []
-    for instance in found:
+    instances = [tuple(row) for row in connection.execute(INLINE, (*home, limit)).fetchall()]
+    instances += [home] if len(instances) < limit else []
+    for instance in instances:
         for statement in TAKEN_AWAY:
             connection.execute(statement, instance)
-    return len(found)
+    return len(instances)
 
 
 class Retention:

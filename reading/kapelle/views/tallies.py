@@ -71,8 +71,8 @@ class Tallies:
 
     def ancestors(self, instance: Instance) -> tuple[Hop, ...]:
         """The steps that wait for an instance, from the top; nothing for one that nobody waits for."""
-        found = self._descent(instance)
-        return () if found is None else found[0]
+        descent = self._descent(instance)
+        return () if descent is None else descent[0]
 
     def place(self, instance: Instance, ancestors: str, bucket: str) -> None:
         """A run of a child has begun. All that counts below it moves to the bucket of this run."""
@@ -86,26 +86,26 @@ class Tallies:
             return
         total = _summed(self._connection.execute(OWN, instance).fetchall())
         hop, span = hops[-1], self._span(hops[-1])
-        for sign, one in ((-1, before[1]), (1, bucket)):
+        for sign, place in ((-1, before[1]), (1, bucket)):
             change = {status: sign * count for status, count in total.items()}
-            self._add_to_bucket(hop, one, change)
-            if counts_in(span, one):
+            self._add_to_bucket(hop, place, change)
+            if counts_in(span, place):
                 self._add_to_rollup(hop, change)
         self.flush()
 
     def add(self, instance: Instance, change: Sums) -> None:
         """Leaves of an instance, or of what is below it, have changed: count them in the steps above."""
-        found = self._descent(instance) if change else None
-        for hop in reversed(found[0]) if found is not None else ():
-            if found is None:
+        descent = self._descent(instance) if change else None
+        for hop in reversed(descent[0]) if descent is not None else ():
+            if descent is None:
                 return
-            bucket = found[1]
+            bucket = descent[1]
             self._add_to_bucket(hop, bucket, change)
             if not counts_in(self._span(hop), bucket):
                 return
             for status, count in change.items():
                 self._rollups[hop, status] += count
-            found = self._descent(hop[:2])
+            descent = self._descent(hop[:2])
 
     def hold(self, hop: Hop, span: Span | None) -> None:
         """A step will turn to other buckets: until then those of before count."""
@@ -124,7 +124,7 @@ class Tallies:
         sums = [(*hop, bucket, status, count) for (hop, bucket, status), count in self._buckets.items() if count]
         if sums:
             self._connection.executemany(ADD_TO_BUCKET, sums)
-            self._connection.executemany(EMPTY, [one[:-1] for one in sums])
+            self._connection.executemany(EMPTY, [row[:-1] for row in sums])
         self._buckets.clear()
         of_steps = [(*hop, status, count) for (hop, status), count in self._rollups.items() if count]
         if of_steps:
@@ -168,7 +168,7 @@ class Tallies:
 
 
 def _summed(rows: list[tuple[str, int]]) -> dict[str, int]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for status, count in rows:
-        found[status] += count
-    return {status: count for status, count in found.items() if count}
+        counts[status] += count
+    return {status: count for status, count in counts.items() if count}

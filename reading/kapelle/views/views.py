@@ -110,9 +110,9 @@ class Views:
         with self.board.subscribed(news, woken.set):
             while True:
                 woken.clear()
-                found = look()
-                if found is not None:
-                    return found
+                value = look()
+                if value is not None:
+                    return value
                 if self.failure is not None:
                     raise ViewFailed(self.failure)
                 if not woken.wait(max(until - time.monotonic(), 0)):

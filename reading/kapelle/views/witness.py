@@ -41,10 +41,10 @@ def damage_of(directory: Path) -> str | None:
         return None
     try:
         with closing(_connected(directory)) as connection:
-            found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+            verdict = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
     except sqlite3.Error as error:
         return str(error)
-    return None if found == "ok" else found
+    return None if verdict == "ok" else verdict
 
 
 def _connected(directory: Path) -> sqlite3.Connection:

@@ -34,23 +34,23 @@ TELL: Final = """INSERT INTO timeline VALUES (?, ?, ?, ?, ?, ?)
 _lines: Final = msgspec.json.Encoder().encode_lines
 
 
-def write_told(connection: sqlite3.Connection, told: Mapping[Page, Sequence[Line]]) -> None:
+def write_told(connection: sqlite3.Connection, timelines: Mapping[Page, Sequence[Line]]) -> None:
     """Add entries to timelines. An event is folded once, and those of a partition in order: so each has its place."""
-    connection.executemany(TELL, [(*page, _lines(lines).decode()) for page, lines in told.items()])
+    connection.executemany(TELL, [(*page, _lines(lines).decode()) for page, lines in timelines.items()])
 
 
 def write_labels(connection: sqlite3.Connection, labels: Sequence[Label]) -> None:
     """Let instances be found by their labels. Their rows, and the tags that are declared, must be there already."""
     declared: dict[tuple[str, int], Names] = {}
-    found: dict[bool, list[tuple[Cell, ...]]] = {True: [], False: []}
+    rows: dict[bool, list[tuple[Cell, ...]]] = {True: [], False: []}
     for (workflow_id, instance_id), created_at_ms, version, texts in labels:
         at = (workflow_id, version)
         if at not in declared:
             declared[at] = tuple(f"tag:{row['tag']}" for row in connection.execute(DECLARED, at))
         place = (created_at_ms, workflow_id, instance_id)
-        found[created_at_ms is None] += [(text, *place) for text in (*texts, *declared[at])]
-    connection.executemany(LABEL, found[False])
-    connection.executemany(LABEL_LATER, found[True])
+        rows[created_at_ms is None] += [(text, *place) for text in (*texts, *declared[at])]
+    connection.executemany(LABEL, rows[False])
+    connection.executemany(LABEL_LATER, rows[True])
 
 
 def amend(connection: sqlite3.Connection, table: str, where: Cells, cells: Cells) -> None:

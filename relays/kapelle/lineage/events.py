@@ -132,8 +132,12 @@ class LineageEvents:
                 | self._parent_facet(at, more.get("parent")),
             ),
             job=Job(self.namespace, at.job, {"jobType": kind}),
-            inputs=[InputDataset(self.namespace, f"signal/{one[0]}", facets=_version(one)) for one in reads],
-            outputs=[OutputDataset(self.namespace, f"signal/{one[0]}", facets=_version(one)) for one in writes],
+            inputs=[
+                InputDataset(self.namespace, f"signal/{version[0]}", facets=_version(version)) for version in reads
+            ],
+            outputs=[
+                OutputDataset(self.namespace, f"signal/{version[0]}", facets=_version(version)) for version in writes
+            ],
         )
 
     def _run_facets(self, at: Attempt, reason: str) -> dict[str, RunFacet]:
@@ -248,22 +252,22 @@ class _Source(msgspec.Struct):
 
 
 def _started_by(initiator: str) -> tuple[Signal, ...]:
-    found = initiator_of(initiator)
-    return tuple(sorted(found.signal_id_map.items())) if found.kind == "SIGNAL" else ()
+    starter = initiator_of(initiator)
+    return tuple(sorted(starter.signal_id_map.items())) if starter.kind == "SIGNAL" else ()
 
 
 def _publisher(source: str) -> Attempt | None:
     try:
-        found = msgspec.json.decode(source, type=_Source)
+        publisher = msgspec.json.decode(source, type=_Source)
     except msgspec.MsgspecError:
         return None
     return Attempt(
-        workflow_id=found.workflow_id,
-        instance_id=found.workflow_instance_id,
-        run_id=found.workflow_run_id,
-        step_id=found.step_id,
-        iteration=found.iteration,
-        attempt=found.step_attempt_id,
+        workflow_id=publisher.workflow_id,
+        instance_id=publisher.workflow_instance_id,
+        run_id=publisher.workflow_run_id,
+        step_id=publisher.step_id,
+        iteration=publisher.iteration,
+        attempt=publisher.step_attempt_id,
     )
 
 

@@ -69,10 +69,10 @@ class LineageRelay:
 
     def _relayed(self, patience: Patience) -> bool:
         records = self._history.take()
-        events = [event for one in records for event in self._events(one.entry)]
+        events = [event for record in records for event in self._events(record.entry)]
         if not self._emitted(events, patience):
             return False
-        self._group.commit([one.message for one in records])
+        self._group.commit([record.message for record in records])
         return True
 
     def _events(self, entry: Entry) -> list[RunEvent]:

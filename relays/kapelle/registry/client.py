@@ -41,27 +41,27 @@ class RegistryClient:
     def versions(self, subject: str) -> list[Registered]:
         """All versions of a subject, the oldest first; none if there is no such subject."""
         numbers = self._request("GET", f"/subjects/{_quoted(subject)}/versions") or []
-        found = [self._request("GET", f"/subjects/{_quoted(subject)}/versions/{number}") for number in numbers]
-        return [msgspec.convert(one, Registered) for one in found if one is not None]
+        answers = [self._request("GET", f"/subjects/{_quoted(subject)}/versions/{number}") for number in numbers]
+        return [msgspec.convert(answer, Registered) for answer in answers if answer is not None]
 
     def id_of(self, subject: str, schema: str) -> int | None:
         """The id of a schema under a subject, if it is registered there. Registers nothing."""
-        found = self._request("POST", f"/subjects/{_quoted(subject)}", {"schema": schema})
-        return None if found is None else int(found["id"])
+        answer = self._request("POST", f"/subjects/{_quoted(subject)}", {"schema": schema})
+        return None if answer is None else int(answer["id"])
 
     def register(self, subject: str, schema: str) -> int:
         """Add a version to a subject; tells the schema's id."""
-        found = self._request("POST", f"/subjects/{_quoted(subject)}/versions", {"schema": schema})
-        if found is None:
+        answer = self._request("POST", f"/subjects/{_quoted(subject)}/versions", {"schema": schema})
+        if answer is None:
             raise RegistryAway(
                 f"Expected the registry to take a version of {subject}, but it does not support this request"
             )
-        return int(found["id"])
+        return int(answer["id"])
 
     def level(self, subject: str) -> str:
         """How a subject may change: as it says itself, or all that do not."""
-        found = self._request("GET", f"/config/{_quoted(subject)}?defaultToGlobal=true") or {}
-        return str(found.get("compatibilityLevel", ""))
+        config = self._request("GET", f"/config/{_quoted(subject)}?defaultToGlobal=true") or {}
+        return str(config.get("compatibilityLevel", ""))
 
     def set_level(self, subject: str, level: Level) -> None:
         """Say how a subject may change from now on."""

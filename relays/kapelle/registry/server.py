@@ -49,8 +49,8 @@ def _found(subjects: Subjects, request: Request) -> object:
 def _compatibility(subjects: Subjects, request: Request) -> dict[str, object]:
     subject, version = request.names[0], request.names[1] if len(request.names) > 1 else None
     problems = subjects.problems(subject, _schema(request), version)
-    told = {"messages": problems} if request.query in PROBLEM_WORDS else {}
-    return {"is_compatible": not problems, **told}
+    messages = {"messages": problems} if request.query in PROBLEM_WORDS else {}
+    return {"is_compatible": not problems, **messages}
 
 
 def _set_level(subjects: Subjects, request: Request) -> dict[str, str]:
@@ -88,26 +88,26 @@ ROUTES: Final[dict[tuple[str, str], Answer]] = {
 def answer(subjects: Subjects, method: str, path: str, body: bytes) -> tuple[int, bytes]:
     """The status and the body that a request is answered with."""
     parts = urlsplit(path)
-    segments = [unquote(one) for one in parts.path.strip("/").split("/")]
+    segments = [unquote(segment) for segment in parts.path.strip("/").split("/")]
     try:
-        found = _route(method, segments)
+        route = _route(method, segments)
         content = msgspec.json.decode(body, type=dict[str, object]) if body else {}
-        said = found[0](subjects, Request(found[1], content, parts.query))
+        reply = route[0](subjects, Request(route[1], content, parts.query))
     except Refused as refused:
         status = refused.code if refused.code < 1000 else refused.code // 100
         return status, msgspec.json.encode({"error_code": refused.code, "message": refused.message})
     except msgspec.MsgspecError as error:
         return 400, msgspec.json.encode({"error_code": 400, "message": f"Expected JSON, but {error}"})
-    return 200, msgspec.json.encode(said)
+    return 200, msgspec.json.encode(reply)
 
 
 def _route(method: str, segments: list[str]) -> tuple[Answer, tuple[str, ...]]:
-    for (verb, pattern), found in ROUTES.items():
-        wanted = pattern.strip("/").split("/")
-        if verb == method and len(wanted) == len(segments):
-            pairs = list(zip(wanted, segments, strict=True))
+    for (verb, pattern), route in ROUTES.items():
+        parts = pattern.strip("/").split("/")
+        if verb == method and len(parts) == len(segments):
+            pairs = list(zip(parts, segments, strict=True))
             if all(want in ("*", segment) for want, segment in pairs):
-                return found, tuple(segment for want, segment in pairs if want == "*")
+                return route, tuple(segment for want, segment in pairs if want == "*")
     raise Refused(404, "HTTP 404 Not Found")
 
 
@@ -142,14 +142,14 @@ def _handler(subjects: Subjects) -> type[BaseHTTPRequestHandler]:
             size = int(self.headers.get("Content-Length") or 0)
             if size > BODY_BYTES_MAX:
                 self.close_connection = True
-                status, said = 413, b'{"error_code":413,"message":"Expected a smaller body"}'
+                status, body = 413, b'{"error_code":413,"message":"Expected a smaller body"}'
             else:
-                status, said = answer(subjects, self.command, self.path, self.rfile.read(size))
+                status, body = answer(subjects, self.command, self.path, self.rfile.read(size))
             self.send_response(status)
             self.send_header("Content-Type", CONTENT_TYPE)
-            self.send_header("Content-Length", str(len(said)))
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(said)
+            self.wfile.write(body)
 
         do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - the names that the base class looks for
 

@@ -32,7 +32,7 @@ class Level(StrEnum):
 
     @property
     def directions(self) -> tuple[Direction, ...]:
-        return tuple(one for one in Direction if self.startswith((one.name, "FULL")))
+        return tuple(direction for direction in Direction if self.startswith((direction.name, "FULL")))
 
     @property
     def is_transitive(self) -> bool:
@@ -72,7 +72,7 @@ class Subjects:
         text = _normal(schema)
         with self._lock:
             versions = self._versions.get(subject, [])
-            known = next((one for one in versions if one.schema == text), None)
+            known = next((version for version in versions if version.schema == text), None)
             if known is not None:
                 return known.id
             if problems := self.problems(subject, text):
@@ -87,9 +87,9 @@ class Subjects:
     def lookup(self, subject: str, schema: str) -> Registered:
         """The version of a subject that is this schema."""
         text = _normal(schema)
-        for one in self._of(subject):
-            if one.schema == text:
-                return one
+        for version in self._of(subject):
+            if version.schema == text:
+                return version
         raise Refused(40403, "Schema not found")
 
     def version(self, subject: str, version: str) -> Registered:
@@ -98,15 +98,15 @@ class Subjects:
             return versions[-1]
         if not version.isdecimal() or int(version) < 1:
             raise Refused(42202, f"The specified version '{version}' is not a valid version id")
-        for one in versions:
-            if one.version == int(version):
-                return one
+        for entry in versions:
+            if entry.version == int(version):
+                return entry
         raise Refused(40402, f"Version {version} not found.")
 
     def by_id(self, number: int) -> str:
         with self._lock:
-            for text, found in self._ids.items():
-                if found == number:
+            for text, known in self._ids.items():
+                if known == number:
                     return text
         raise Refused(40403, f"Schema {number} not found")
 
@@ -115,13 +115,13 @@ class Subjects:
             return sorted(self._versions)
 
     def versions(self, subject: str) -> list[int]:
-        return [one.version for one in self._of(subject)]
+        return [version.version for version in self._of(subject)]
 
     def delete(self, subject: str) -> list[int]:
         with self._lock:
-            found = self.versions(subject)
+            deleted = self.versions(subject)
             del self._versions[subject]
-            return found
+            return deleted
 
     def level(self, subject: str | None = None) -> Level:
         """The level of a subject, or that of all which have none of their own."""
@@ -147,9 +147,9 @@ class Subjects:
         if version is not None:
             against = [self.version(subject, version)]
         return [
-            f"version {one.version}: {problem}"
-            for one in against
-            for problem in compatible(one.schema, text, level.directions)
+            f"version {version.version}: {problem}"
+            for version in against
+            for problem in compatible(version.schema, text, level.directions)
         ]
 
     def _of(self, subject: str) -> list[Registered]:

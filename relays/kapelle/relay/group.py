@@ -49,10 +49,10 @@ class GroupReader:
         """Read these topics from now on. `lost` is told, within `take`, of partitions that go to others."""
 
         def came(_: Consumer, partitions: list[TopicPartition]) -> None:
-            self._came += [Place(one.topic, one.partition) for one in partitions]
+            self._came += [Place(partition.topic, partition.partition) for partition in partitions]
 
         def left(_: Consumer, partitions: list[TopicPartition]) -> None:
-            places = [Place(one.topic, one.partition) for one in partitions]
+            places = [Place(partition.topic, partition.partition) for partition in partitions]
             self._left.update(places)
             lost(places)
 
@@ -76,7 +76,9 @@ class GroupReader:
 
     def commit(self, records: Sequence[Message]) -> None:
         """These need not be read again."""
-        self.commit_ends({Place(one.topic() or "", one.partition() or 0): (one.offset() or 0) + 1 for one in records})
+        self.commit_ends(
+            {Place(record.topic() or "", record.partition() or 0): (record.offset() or 0) + 1 for record in records}
+        )
 
     def commit_ends(self, ends: Mapping[Place, int], notes: Mapping[Place, str] | None = None) -> None:
         """What stands before these offsets need not be read again. Notes are kept beside them, for whoever is next."""
@@ -97,8 +99,8 @@ class GroupReader:
     def note(self, place: Place) -> str:
         """What was noted beside the offset of a partition; nothing, if nobody has committed one."""
         with translated(f"ask for the offsets of {self._group}"):
-            (found,) = committed_positions(self._consumer, [place], self._timeout_s)
-        return found.metadata or ""
+            (position,) = committed_positions(self._consumer, [place], self._timeout_s)
+        return position.metadata or ""
 
     def seek(self, place: Place, offset: int) -> None:
         """Read a partition that is ours from another offset on."""
@@ -136,15 +138,15 @@ class GroupReader:
     def _still_ours(self, records: list[Message]) -> list[Message]:
         """Without what was taken of partitions that went to others meanwhile. Those that came back are read again."""
         dropped: dict[Place, int] = {}
-        for one in records:
-            place, offset = Place(one.topic() or "", one.partition() or 0), one.offset() or 0
+        for record in records:
+            place, offset = Place(record.topic() or "", record.partition() or 0), record.offset() or 0
             if place in self._left:
                 dropped[place] = min(offset, dropped.get(place, offset))
         with translated(f"read again for {self._group}"):
             for owned in self._consumer.assignment():
                 if (offset := dropped.get(Place(owned.topic, owned.partition), -1)) >= 0:
                     self._consumer.seek(TopicPartition(owned.topic, owned.partition, offset))
-        return [one for one in records if Place(one.topic() or "", one.partition() or 0) not in self._left]
+        return [record for record in records if Place(record.topic() or "", record.partition() or 0) not in self._left]
 
     def _told(self, statistics: str) -> None:
         self.statistics = {self._group: msgspec.json.decode(statistics)}

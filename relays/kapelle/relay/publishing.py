@@ -45,5 +45,5 @@ def not_acknowledged(
     answers: Iterable[tuple[T, Sent]], patience: Patience, *failures: type[Exception]
 ) -> list[tuple[T, Exception]]:
     """Wait for all answers: what failed, and why, in the order of the answers."""
-    found = [(one, failure(answer, patience, *failures)) for one, answer in answers]
-    return [(one, reason) for one, reason in found if reason is not None]
+    outcomes = [(record, failure(answer, patience, *failures)) for record, answer in answers]
+    return [(record, reason) for record, reason in outcomes if reason is not None]

@@ -22,8 +22,8 @@ class Lanes(Generic[T]):
         self._queues: list[queue.SimpleQueue[T | None]] = [queue.SimpleQueue() for _ in range(count)]
         # They are daemons, because a process must be able to end while a sink hangs.
         self._threads = [
-            threading.Thread(target=self._run, args=(one,), name=f"kapelle-sink-{name}-{number}", daemon=True)
-            for number, one in enumerate(self._queues)
+            threading.Thread(target=self._run, args=(lane,), name=f"kapelle-sink-{name}-{number}", daemon=True)
+            for number, lane in enumerate(self._queues)
         ]
         for thread in self._threads:
             thread.start()
@@ -40,8 +40,8 @@ class Lanes(Generic[T]):
 
     def close(self) -> None:
         """Have the lanes leave, once `stop` is set."""
-        for one in self._queues:
-            one.put(None)
+        for lane in self._queues:
+            lane.put(None)
         until = time.monotonic() + LEAVE_S
         for thread in self._threads:
             thread.join(max(until - time.monotonic(), 0.0))

@@ -127,13 +127,13 @@ class SinksFile(Model):
 def read_sinks(text: str | bytes, environment: Mapping[str, str] = os.environ) -> dict[str, Sink]:
     """The sinks that a YAML or JSON text tells of, with the secrets of the environment. Raises `BadSinks`."""
     try:
-        found = SinksFile.model_validate(read_yaml(text)).sinks
+        sinks_read = SinksFile.model_validate(read_yaml(text)).sinks
     except DefinitionRefused as error:
         raise BadSinks([str(problem) for problem in error.problems]) from None
     except ValidationError as error:
         raise BadSinks(problems_of(error)) from None
     secrets, problems = secrets_in(SECRETS_VARIABLE, environment)
-    sinks = {name: _with_secrets(sink, secrets.get(name, [])) for name, sink in found.items()}
+    sinks = {name: _with_secrets(sink, secrets.get(name, [])) for name, sink in sinks_read.items()}
     problems += [
         f"sinks.{name}.webhook: Expected a secret here or in {SECRETS_VARIABLE}, but found none"
         for name, sink in sinks.items()

@@ -53,12 +53,12 @@ class Progress:
 
     def ends(self) -> dict[Place, int]:
         """What comes next, of each partition that has come further since this was asked."""
-        found: dict[Place, int] = {}
+        ends: dict[Place, int] = {}
         with self._lock:
             for place, tickets in self._open.items():
                 while tickets and tickets[0].is_done:
-                    found[place] = tickets.popleft().offset + 1
-        return found
+                    ends[place] = tickets.popleft().offset + 1
+        return ends
 
     def forget(self, places: Collection[Place]) -> None:
         """Others read these partitions now."""

@@ -189,8 +189,8 @@ class SinkRelay:
             if self._stop.wait(AGAIN_S):
                 raise Interrupted
         self._count("set_aside")
-        told = {"sink": self.name, "record": key, "reason": why[1]}
-        _log.warning("an event became a dead letter", extra={"fields": told})
+        fields = {"sink": self.name, "record": key, "reason": why[1]}
+        _log.warning("an event became a dead letter", extra={"fields": fields})
 
     def _not_taken(self, error: NotDelivered) -> None:
         self._count("failed")

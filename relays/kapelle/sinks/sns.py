@@ -86,9 +86,9 @@ def _fitting(text: str) -> str:
 
 
 def _meaning(error: ClientError) -> NotDelivered | Undeliverable:
-    told = error.response.get("Error", {})
-    code, status = str(told.get("Code", "")), int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    reason = f"Expected SNS to take the event, but found {status} {code}: {told.get('Message', '')}"
+    cause = error.response.get("Error", {})
+    code, status = str(cause.get("Code", "")), int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    reason = f"Expected SNS to take the event, but found {status} {code}: {cause.get('Message', '')}"
     if status in AWAY or status >= 500 or THROTTLED.search(code):
         return NotDelivered(reason, is_away=True)
     return Undeliverable(reason)

@@ -55,8 +55,8 @@ class Supervised:
                 self._relay.run(self._stop.is_set)
             except Exception as error:  # noqa: BLE001 - a supervised loop: nobody else is to stop because of this sink
                 self.counts.restarts += 1
-                told = {"sink": self.name, "error": type(error).__name__, "reason": error}
-                _log.error("a sink is restarted", extra={"fields": told})
+                fields = {"sink": self.name, "error": type(error).__name__, "reason": error}
+                _log.error("a sink is restarted", extra={"fields": fields})
                 self._stop.wait(AGAIN_S)
 
 
@@ -72,21 +72,21 @@ class Sinks:
 
     def metrics(self) -> str:
         """All that is counted, as Prometheus reads it."""
-        counted = {one.name: msgspec.structs.asdict(one.counts) for one in self._all}
-        consumers = {group: told for one in self._all for group, told in one.statistics.items()}
+        counted = {sink.name: msgspec.structs.asdict(sink.counts) for sink in self._all}
+        consumers = {group: statistics for sink in self._all for group, statistics in sink.statistics.items()}
         return exposition_by(SINK, counted, consumers, metrics=SINKS)
 
     def run(self, stopped: Callable[[], bool], pause: Callable[[float], bool]) -> None:
         """Deliver until told to stop. A sink that hangs is left behind: its events are delivered another time."""
-        for one in self._all:
-            one.thread.start()
+        for sink in self._all:
+            sink.thread.start()
         try:
             while not stopped():
                 pause(LOOK_S)
         finally:
             self._stop.set()
             until = time.monotonic() + LEAVE_S
-            for one in self._all:
-                one.thread.join(max(until - time.monotonic(), 0.0))
-                told = {"sink": one.name, **msgspec.structs.asdict(one.counts)}
-                _log.info("delivered", extra={"fields": told})
+            for sink in self._all:
+                sink.thread.join(max(until - time.monotonic(), 0.0))
+                fields = {"sink": sink.name, **msgspec.structs.asdict(sink.counts)}
+                _log.info("delivered", extra={"fields": fields})

@@ -97,12 +97,12 @@ def _read(answer: httpx.Response, until_s: float) -> str:
 
     It is taken as it was sent: a few bytes could decode to gigabytes.
     """
-    found = b""
+    body = b""
     for chunk in answer.iter_raw():
-        found += chunk
-        if len(found) > BODY_BYTES_MAX or time.monotonic() > until_s:
+        body += chunk
+        if len(body) > BODY_BYTES_MAX or time.monotonic() > until_s:
             break
-    return found.decode(errors="replace")[:SHOWN_CHARS_MAX]
+    return body.decode(errors="replace")[:SHOWN_CHARS_MAX]
 
 
 def _judge(answer: httpx.Response, shown: str) -> None:

@@ -25,9 +25,9 @@ class Endpoints:
 
     def look(self) -> None:
         """Use the file as it is now, if it has changed."""
-        found = self._watched.changed()
-        if found is not None:
-            self.hooks.use(Hooks.of(found))
-            self.sns.use(found.sns)
-            told = {"hooks": len(found.hooks), "sns": len(found.sns)}
-            _log.info("the hooks have changed", extra={"fields": told})
+        sources = self._watched.changed()
+        if sources is not None:
+            self.hooks.use(Hooks.of(sources))
+            self.sns.use(sources.sns)
+            counts = {"hooks": len(sources.hooks), "sns": len(sources.sns)}
+            _log.info("the hooks have changed", extra={"fields": counts})

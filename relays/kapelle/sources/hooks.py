@@ -63,7 +63,7 @@ class Hook:
         at, given = _parts(sent.signature)
         known_form = bool(at) and (sent.delivery is None or bool(_DELIVERY.fullmatch(sent.delivery)))
         expected = [_digest(secret, sent.body, at, sent.delivery) for secret in self._secrets]
-        same = [hmac.compare_digest(one.encode(), other.encode()) for one in expected for other in given]
+        same = [hmac.compare_digest(signature.encode(), other.encode()) for signature in expected for other in given]
         return known_form and abs(now_s - int(at)) <= TOLERANCE_S and any(same)
 
     def signal(self, sent: Delivery) -> AnnounceSignal | None:
@@ -110,7 +110,7 @@ class Hooks:
 
 def secrets_in(variable: str, environment: Mapping[str, str]) -> tuple[dict[str, list[str]], list[str]]:
     """Secrets by name, of `name:secret,name:secret`, and what is wrong with them; no message shows one."""
-    found: dict[str, list[str]] = {}
+    secrets: dict[str, list[str]] = {}
     problems: list[str] = []
     parts = [part.strip() for part in environment.get(variable, "").split(",") if part.strip()]
     for number, part in enumerate(parts, 1):
@@ -121,8 +121,8 @@ def secrets_in(variable: str, environment: Mapping[str, str]) -> tuple[dict[str,
                 f"but part {number} is different"
             )
         else:
-            found.setdefault(name, []).append(secret)
-    return found, problems
+            secrets.setdefault(name, []).append(secret)
+    return secrets, problems
 
 
 def _parts(header: str) -> tuple[str, list[str]]:

@@ -35,15 +35,15 @@ def announced(rule: Rule, document: object, *, given_id: str, source: Mapping[st
         value = msgspec.json.encode(fields)
     except (TypeError, ValueError, msgspec.MsgspecError, RecursionError) as error:
         raise NotASignal(f"Expected values that JSON can hold, but {error}") from None
-    found = read(Foreign(value, None, "", 0, 0), ())
-    return msgspec.structs.replace(found, source=msgspec.json.encode(source).decode())
+    signal = read(Foreign(value, None, "", 0, 0), ())
+    return msgspec.structs.replace(signal, source=msgspec.json.encode(source).decode())
 
 
 def passes(rule: Filtered, document: object) -> bool:
     """Whether the filter lets a document pass. A value of another type is another value."""
     return all(
-        any(type(choice) is type(found) and choice == found for choice in choices)
-        for found, choices in ((path.find(document), choices) for path, choices in rule.filter)
+        any(type(choice) is type(value) and choice == value for choice in choices)
+        for value, choices in ((path.find(document), choices) for path, choices in rule.filter)
     )
 
 

@@ -45,10 +45,10 @@ class Term(msgspec.Struct, frozen=True):
 
     def of(self, document: object) -> object:
         """The value, or `NOTHING`. A null is nothing too: no parameter can hold it."""
-        found = self.value if self.path is None else self.path.find(document)
-        if found is None or found is NOTHING:
+        value = self.value if self.path is None else self.path.find(document)
+        if value is None or value is NOTHING:
             return NOTHING if self.value is None else self.value
-        return found
+        return value
 
 
 def _param(raw: object) -> Term:
@@ -84,13 +84,13 @@ def _filter(raw: object) -> tuple[Choices, ...]:
     """Values by path; a list of values lets any of them pass."""
     if not isinstance(raw, dict):
         raise ValueError(f"Expected values by path, but found {str(raw)[:80]!r}")
-    found = []
-    for path, wanted in raw.items():
-        choices = tuple(wanted) if isinstance(wanted, list) else (wanted,)
-        if not 0 < len(choices) <= CHOICES_MAX or not all(isinstance(one, str | int | bool) for one in choices):
+    conditions = []
+    for path, allowed in raw.items():
+        choices = tuple(allowed) if isinstance(allowed, list) else (allowed,)
+        if not 0 < len(choices) <= CHOICES_MAX or not all(isinstance(choice, str | int | bool) for choice in choices):
             raise ValueError(f"Expected a string, an integer, a boolean or a list of them for {path!r}")
-        found.append((Path.parse(path), choices))
-    return tuple(found)
+        conditions.append((Path.parse(path), choices))
+    return tuple(conditions)
 
 
 def _registry(url: str) -> str:
@@ -110,7 +110,7 @@ def _registry(url: str) -> str:
 def _named(rules: object) -> object:
     if not isinstance(rules, dict):
         return rules
-    return {key: {"name": key} | said if isinstance(said, dict) else said for key, said in rules.items()}
+    return {key: {"name": key} | rule if isinstance(rule, dict) else rule for key, rule in rules.items()}
 
 
 Param = Annotated[Term, BeforeValidator(_param)]
@@ -193,10 +193,10 @@ class SourcesFile(Model):
 
     def by_topic(self) -> dict[str, list[TopicSource]]:
         """The sources of each topic: several may read one, each for signals of its own."""
-        found: dict[str, list[TopicSource]] = {}
+        sources: dict[str, list[TopicSource]] = {}
         for source in self.sources:
-            found.setdefault(source.topic, []).append(source)
-        return found
+            sources.setdefault(source.topic, []).append(source)
+        return sources
 
 
 def read_sources(text: str | bytes) -> SourcesFile:
@@ -212,6 +212,6 @@ def read_sources(text: str | bytes) -> SourcesFile:
 def problems_of(error: ValidationError) -> list[str]:
     """All that is wrong with a file, each with its place. What was found is left out: it may be a secret."""
     return [
-        f"{'.'.join(str(part) for part in one['loc']) or 'the file'}: {sentence(one, is_secret=True)}"
-        for one in error.errors()
+        f"{'.'.join(str(part) for part in problem['loc']) or 'the file'}: {sentence(problem, is_secret=True)}"
+        for problem in error.errors()
     ]

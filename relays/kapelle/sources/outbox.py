@@ -71,16 +71,16 @@ class Row(msgspec.Struct, frozen=True):
 
 def signal_of_row(row: Row) -> AnnounceSignal:
     """The signal of a row, held to the same rules as one that anyone publishes. Raises `NotASignal`."""
-    said = {
+    document = {
         "name": row.name,
         "id": row.id,
         "time": row.happened_at_ms,
         "params": msgspec.Raw(row.params.encode()),
         "payload": msgspec.Raw(row.payload.encode()),
     }
-    found = read(Foreign(msgspec.json.encode(said), None, TABLE, 0, row.position), ())
+    signal = read(Foreign(msgspec.json.encode(document), None, TABLE, 0, row.position), ())
     source = msgspec.json.encode({"outbox": TABLE, "position": row.position}).decode()
-    return msgspec.structs.replace(found, source=source)
+    return msgspec.structs.replace(signal, source=source)
 
 
 class OutboxRelay:
@@ -178,5 +178,5 @@ class OutboxRelay:
 
 
 def _refusal(error: psycopg.Error) -> DatabaseRefused:
-    said = " ".join(str(error).split())
-    return DatabaseRefused(f"The table {TABLE} of `kapelle outbox sql` is missing or not accessible: {said}")
+    reason = " ".join(str(error).split())
+    return DatabaseRefused(f"The table {TABLE} of `kapelle outbox sql` is missing or not accessible: {reason}")

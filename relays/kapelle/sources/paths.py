@@ -44,15 +44,15 @@ class Path(msgspec.Struct, frozen=True):
 
     def find(self, document: object) -> object:
         """What stands there, or `NOTHING`."""
-        found = document
+        value = document
         for part in self.parts:
-            if isinstance(found, dict) and part in found:
-                found = found[part]
-            elif isinstance(found, list) and _INDEX.fullmatch(part) and int(part) < len(found):
-                found = found[int(part)]
+            if isinstance(value, dict) and part in value:
+                value = value[part]
+            elif isinstance(value, list) and _INDEX.fullmatch(part) and int(part) < len(value):
+                value = value[int(part)]
             else:
                 return NOTHING
-        return found
+        return value
 
     def __str__(self) -> str:
         return self.text or "the whole"

@@ -56,15 +56,15 @@ class Registry:
         """What a record says, in what JSON can hold. Raises `NotASignal`, `RegistryAway`, `RegistryRefused`."""
         if value is None:
             raise NotASignal("Expected Avro with the id of its schema, but the record has no value")
-        told = next((content for name, content in headers if name == HEADER), None)
-        if told is None:
+        header = next((content for name, content in headers if name == HEADER), None)
+        if header is None:
             number, size = _id(value, "the value")
         else:
-            (number, _), size = _id(told, f"the header {HEADER}"), 0
+            (number, _), size = _id(header, f"the header {HEADER}"), 0
         schema = self._schema(number)
         try:
-            found = fastavro.schemaless_reader(io.BytesIO(value[size:]), schema, None)
-            return msgspec.to_builtins(found)  # times, decimals and bytes as JSON writes them
+            datum = fastavro.schemaless_reader(io.BytesIO(value[size:]), schema, None)
+            return msgspec.to_builtins(datum)  # times, decimals and bytes as JSON writes them
         except Exception as error:  # noqa: BLE001 - fastavro meets wrong bytes with errors of any type
             raise NotASignal(f"Expected a record of schema {number}, but {type(error).__name__}: {error}") from None
 
@@ -77,20 +77,20 @@ class Registry:
         if self._now_s() - self._unknown.get(number, -UNKNOWN_S) < UNKNOWN_S:
             raise _unknown(number)
         try:
-            found = self._parsed(
+            schema = self._parsed(
                 self._get(f"/schemas/{'ids' if isinstance(number, int) else 'guids'}/{number}"), {}, []
             )
         except _NotThere:
             self._remember(self._unknown, number, self._now_s())
             raise _unknown(number) from None
-        self._remember(self._schemas, number, found)
-        return found
+        self._remember(self._schemas, number, schema)
+        return schema
 
-    def _parsed(self, told: Fields, named: NamedSchemas, seen: list[str]) -> Schema:
+    def _parsed(self, answer: Fields, named: NamedSchemas, seen: list[str]) -> Schema:
         """A schema, after those that it refers to."""
-        if told.get("schemaType", "AVRO") != "AVRO":
-            raise NotASignal(f"Expected a schema of Avro, but found one of {told['schemaType']}")
-        for reference in told.get("references", []):
+        if answer.get("schemaType", "AVRO") != "AVRO":
+            raise NotASignal(f"Expected a schema of Avro, but found one of {answer['schemaType']}")
+        for reference in answer.get("references", []):
             subject, version = str(reference["subject"]), int(reference["version"])
             if f"{subject} {version}" in seen:
                 continue
@@ -99,7 +99,7 @@ class Registry:
                 raise NotASignal(f"Expected a schema with at most {REFERENCES_MAX} references, but found more")
             self._parsed(self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}"), named, seen)
         try:
-            return fastavro.parse_schema(msgspec.json.decode(told["schema"]), named)
+            return fastavro.parse_schema(msgspec.json.decode(answer["schema"]), named)
         except (fastavro.schema.SchemaParseException, msgspec.DecodeError, KeyError, TypeError) as error:
             raise NotASignal(f"Expected a schema of Avro, but {type(error).__name__}: {error}") from None
 
@@ -134,8 +134,8 @@ def _id(data: bytes, where: str) -> tuple[SchemaId, int]:
         if data[:1] == bytes([magic]):
             if len(data) < form.size:
                 raise NotASignal(f"Expected the id of a schema in {where}, but it has less than {form.size} bytes")
-            found = form.unpack_from(data)[1]
-            return (UUID(bytes=found) if form is GUID else found), form.size
+            schema_id = form.unpack_from(data)[1]
+            return (UUID(bytes=schema_id) if form is GUID else schema_id), form.size
     begin = f"begins with {data[0]:#04x}" if data else "is empty"
     raise NotASignal(f"Expected the id of a schema in {where}, as Confluent's serializers write it, but it {begin}")
 

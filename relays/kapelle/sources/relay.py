@@ -98,11 +98,11 @@ class TopicRelay:
 
     def step(self) -> None:
         """Take one batch all the way, and look at the file between batches."""
-        found = self._watched.changed()
-        if found is not None:
-            _log.info("the sources have changed", extra={"fields": {"sources": len(found.sources)}})
+        sources = self._watched.changed()
+        if sources is not None:
+            _log.info("the sources have changed", extra={"fields": {"sources": len(sources.sources)}})
             self.counts.reloads += 1
-            self._use(found)
+            self._use(sources)
         records = self._reader.take()
         self._publish([output for record in records for output in self._outputs(record)])
         self._reader.commit(records)

@@ -60,12 +60,12 @@ async def fetched(url: str) -> bytes:
             client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as answer,
         ):
             answer.raise_for_status()
-            found = b""
+            content = b""
             async for chunk in answer.aiter_raw():  # decoded, a few bytes could be gigabytes
-                found += chunk
-                if len(found) > FETCHED_BYTES_MAX:
+                content += chunk
+                if len(content) > FETCHED_BYTES_MAX:
                     raise NotFetched(f"Expected at most {FETCHED_BYTES_MAX:,} bytes from SNS, but found more")
-            return found
+            return content
     except httpx.HTTPError as error:
         raise NotFetched(f"Expected an answer from SNS, but {type(error).__name__}: {error}") from None
 
@@ -138,26 +138,26 @@ class Sns:
 
     async def _certificate(self, url: str) -> x509.Certificate:
         """A certificate, fetched once: SNS gives each one an address of its own."""
-        found = self._certificates.get(url)
-        if found is None:
+        certificate = self._certificates.get(url)
+        if certificate is None:
             try:
-                found = x509.load_pem_x509_certificate(await self._fetch(url))
+                certificate = x509.load_pem_x509_certificate(await self._fetch(url))
             except ValueError:
                 raise NotFetched("Expected a certificate from SNS, but the answer is not a certificate") from None
             if len(self._certificates) >= CERTIFICATES_MAX:
                 self._certificates.pop(next(iter(self._certificates)))
-            self._certificates[url] = found
-        return found
+            self._certificates[url] = certificate
+        return certificate
 
 
 def _envelope(body: bytes) -> Envelope:
     try:
-        found = msgspec.json.decode(body, type=Envelope)
+        envelope = msgspec.json.decode(body, type=Envelope)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         raise NotSigned from None
-    if not all(isinstance(found.get(name), str) for name in TEXTS) or found["Type"] not in SIGNED:
+    if not all(isinstance(envelope.get(name), str) for name in TEXTS) or envelope["Type"] not in SIGNED:
         raise NotSigned
-    return found
+    return envelope
 
 
 def _signed_text(envelope: Envelope) -> bytes:
@@ -181,6 +181,6 @@ def _message(text: str) -> object:
 def _attributes(given: object) -> dict[str, object]:
     if given is None:
         return {}
-    if not isinstance(given, dict) or not all(isinstance(one, dict) for one in given.values()):
+    if not isinstance(given, dict) or not all(isinstance(attribute, dict) for attribute in given.values()):
         raise NotASignal("Expected the attributes of a message as an object")
-    return {name: one.get("Value") for name, one in given.items()}
+    return {name: attribute.get("Value") for name, attribute in given.items()}

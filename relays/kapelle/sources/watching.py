@@ -47,12 +47,12 @@ class WatchedFile:
         if not self._asked.is_set() and self._now_s() - self._looked_s < LOOK_S:
             return None
         self._looked_s = self._now_s()
-        asked, mark = self._asked.is_set(), self._marked()
+        is_asked, mark = self._asked.is_set(), self._marked()
         self._asked.clear()
-        if mark is None or (mark == self._mark and not asked):
+        if mark is None or (mark == self._mark and not is_asked):
             return None  # a file that is being replaced is not there for a moment
         try:
-            found = self._read()
+            sources = self._read()
         except (BadSources, OSError) as error:
             self._mark = mark
             _log.error(
@@ -61,18 +61,18 @@ class WatchedFile:
             )
             return None
         self._mark = mark
-        if found == self.current:
+        if sources == self.current:
             return None
-        self.current = found
-        return found
+        self.current = sources
+        return sources
 
     def _read(self) -> SourcesFile:
-        found = read_sources(self._path.read_bytes())
-        circles = sorted({source.topic for source in found.sources if source.topic in self._refused})
+        sources = read_sources(self._path.read_bytes())
+        circles = sorted({source.topic for source in sources.sources if source.topic in self._refused})
         if circles:
             raise BadSources([f"{topic}: Expected a topic that sources do not write to" for topic in circles])
-        self._check(found)
-        return found
+        self._check(sources)
+        return sources
 
     def _marked(self) -> Mark | None:
         try:

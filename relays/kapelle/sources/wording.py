@@ -40,8 +40,8 @@ def sentence(error: Mapping[str, Any], *, is_secret: bool = False) -> str:
     kind = error["type"]
     if kind == OUR_OWN or kind not in EXPECTED:
         return str(error["msg"]).removeprefix(PREFIX)
-    found = "nothing" if kind == "missing" else "another value" if is_secret else _shown(error.get("input"))
-    return f"Expected {EXPECTED[kind].format(**error.get('ctx', {}))}, but found {found}"
+    value = "nothing" if kind == "missing" else "another value" if is_secret else _shown(error.get("input"))
+    return f"Expected {EXPECTED[kind].format(**error.get('ctx', {}))}, but found {value}"
 
 
 def no_json(errors: Sequence[Mapping[str, Any]], content_type: str | None) -> str | None:

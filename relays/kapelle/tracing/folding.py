@@ -107,9 +107,9 @@ class Triggers:
         yield from ()
 
     def dropped(self, past: Past, _: c.KeptDropped) -> Iterator[Span]:
-        for one in self._waiting:
-            if one[0] == past.entry.key:
-                self._waiting.end(one)
+        for waiting in self._waiting:
+            if waiting[0] == past.entry.key:
+                self._waiting.end(waiting)
         yield from ()
 
     def fired(self, past: Past, event: c.TriggerFired) -> Iterator[Span]:
@@ -117,9 +117,9 @@ class Triggers:
         partners = list(event.signals)
         last = partners.pop(event.last if event.last < len(partners) else 0)
         trace = self._ids.trace_of_signal(last.name, last.sequence, past.trace)
-        links = tuple(self._link(past.entry.key, one) for one in partners)
+        links = tuple(self._link(past.entry.key, partner) for partner in partners)
         if trace.is_sampled:
-            signals = {one.name: one.sequence for one in event.signals}
+            signals = {signal.name: signal.sequence for signal in event.signals}
             named: Attributes = {
                 "kapelle.workflow": event.workflow_id,
                 "kapelle.trigger": event.trigger_id,
@@ -137,14 +137,14 @@ class Triggers:
             )
 
     def skipped(self, past: Past, event: c.FiringSkipped) -> Iterator[Span]:
-        for one in event.signals:
-            self._waiting.end((past.entry.key, one.name, one.sequence))
+        for signal in event.signals:
+            self._waiting.end((past.entry.key, signal.name, signal.sequence))
         yield from ()
 
-    def _link(self, key: str, one: c.JoinedSignal) -> Link:
-        came_with = self._waiting.end((key, one.name, one.sequence))
-        trace = self._ids.trace_of_signal(one.name, one.sequence, came_with)
-        return Link(trace.id, self._ids.signal(one.name, one.sequence), _signal(one))
+    def _link(self, key: str, signal: c.JoinedSignal) -> Link:
+        came_with = self._waiting.end((key, signal.name, signal.sequence))
+        trace = self._ids.trace_of_signal(signal.name, signal.sequence, came_with)
+        return Link(trace.id, self._ids.signal(signal.name, signal.sequence), _signal(signal))
 
 
 class Queued(msgspec.Struct, frozen=True):
@@ -238,9 +238,9 @@ FOLDINGS: Final[Mapping[str, Callable[[Ids], Folding]]] = {
 }
 
 
-def _signal(one: c.SignalAccepted | c.JoinedSignal) -> Attributes:
+def _signal(signal: c.SignalAccepted | c.JoinedSignal) -> Attributes:
     return {
-        "kapelle.signal": one.name,
-        "kapelle.signal.id": one.signal_id,
-        "kapelle.signal.number": one.sequence,
+        "kapelle.signal": signal.name,
+        "kapelle.signal.id": signal.signal_id,
+        "kapelle.signal.number": signal.sequence,
     }

@@ -49,7 +49,9 @@ class Ids:
 
     def firing(self, workflow_id: str, trigger_id: str, signals: Mapping[str, int]) -> int:
         """The span of a trigger's signals coming together, in whatever order they are told."""
-        return self._span("firing", workflow_id, trigger_id, *(part for one in sorted(signals.items()) for part in one))
+        return self._span(
+            "firing", workflow_id, trigger_id, *(part for signal in sorted(signals.items()) for part in signal)
+        )
 
     def queued(self, workflow_id: str, instance_id: int, run_id: int) -> int:
         return self._span("queued", workflow_id, instance_id, run_id)

@@ -20,13 +20,13 @@ class Begun(Generic[K, V]):
         self._things[key] = offset, thing
 
     def get(self, key: K) -> V | None:
-        found = self._things.get(key)
-        return None if found is None else found[1]
+        entry = self._things.get(key)
+        return None if entry is None else entry[1]
 
     def end(self, key: K) -> V | None:
         """Forget a thing, and give what it was."""
-        found = self._things.pop(key, None)
-        return None if found is None else found[1]
+        entry = self._things.pop(key, None)
+        return None if entry is None else entry[1]
 
     def __iter__(self) -> Iterator[K]:
         return iter(list(self._things))

@@ -32,14 +32,14 @@ class Origin(msgspec.Struct, frozen=True):
 
 def origin_of(ids: Ids, event: c.InstanceCreated | c.RunStarted) -> Origin:
     """The origin that an instance tells of: its parent, or its initiator. One that cannot be read tells of none."""
-    workflow_id, found = event.workflow_id, initiator_of(event.initiator)
+    workflow_id, initiator = event.workflow_id, initiator_of(event.initiator)
     parent = read_parent(event.parent)
     if parent is not None:
         return _origin_of_child(ids, parent, cause_of(event.initiator), workflow_id)
-    if found.signal is not None:
-        trace = ids.trace_of_signal(*found.signal, found.traceparent)
-        return Origin(trace, ids.firing(workflow_id, found.trigger_uuid, found.signal_id_map), workflow_id)
-    trace = ids.trace_of_instance(workflow_id, event.instance_id, found.traceparent)
+    if initiator.signal is not None:
+        trace = ids.trace_of_signal(*initiator.signal, initiator.traceparent)
+        return Origin(trace, ids.firing(workflow_id, initiator.trigger_uuid, initiator.signal_id_map), workflow_id)
+    trace = ids.trace_of_instance(workflow_id, event.instance_id, initiator.traceparent)
     return Origin(trace, trace.parent_id, workflow_id)
 
 
@@ -91,16 +91,18 @@ _decode = msgspec.json.Decoder(_Source).decode
 def announcer_of(ids: Ids, source: str) -> Announcer | None:
     """The step that announced a signal, if one did."""
     try:
-        found = _decode(source)
+        publisher = _decode(source)
     except msgspec.MsgspecError:
         return None  # anyone may announce, and say of themselves what they like
-    workflow_id, instance_id, cause = found.workflow_id, found.workflow_instance_id, found.cause
+    workflow_id, instance_id, cause = publisher.workflow_id, publisher.workflow_instance_id, publisher.cause
     trace = _trace_of(ids, cause, (workflow_id, instance_id))
-    run = ids.run(workflow_id, instance_id, found.workflow_run_id)
+    run = ids.run(workflow_id, instance_id, publisher.workflow_run_id)
     attributes: Attributes = {
         "kapelle.workflow": workflow_id,
         "kapelle.instance": instance_id,
-        "kapelle.run": found.workflow_run_id,
-        "kapelle.step": found.step_id,
+        "kapelle.run": publisher.workflow_run_id,
+        "kapelle.step": publisher.step_id,
     }
-    return Announcer(trace, ids.attempt(run, found.step_id, found.iteration, found.step_attempt_id), attributes)
+    return Announcer(
+        trace, ids.attempt(run, publisher.step_id, publisher.iteration, publisher.step_attempt_id), attributes
+    )

@@ -49,11 +49,11 @@ class Catalog:
     def learn(self, schema_json: str, *, schema_id: int | None = None) -> int:
         """Take up a schema that somebody writes with; tells its fingerprint. `schema_id` is its id in a registry."""
         schema = _parse_record(schema_json)
-        found = fingerprint(schema)
-        self._schemas.setdefault(found, to_json(schema))
+        number = fingerprint(schema)
+        self._schemas.setdefault(number, to_json(schema))
         if schema_id is not None:
-            self._fingerprints[schema_id] = found
-        return found
+            self._fingerprints[schema_id] = number
+        return number
 
     def fingerprint_of(self, schema_id: int) -> int:
         """The fingerprint of the schema with this id in the registry."""
@@ -68,7 +68,7 @@ class Catalog:
 
     def schema_ids(self) -> Mapping[int, int]:
         """For each fingerprint its newest id in the registry."""
-        return {found: schema_id for schema_id, found in sorted(self._fingerprints.items())}
+        return {number: schema_id for schema_id, number in sorted(self._fingerprints.items())}
 
     def reader(self, written: int) -> tuple[Read, str]:
         """How to read what was written with the schema of this fingerprint, and the full name of what it becomes."""
@@ -116,7 +116,7 @@ def _contracts_of(source: Source) -> list[type[Contract]]:
 
 
 def _parse_record(schema_json: str) -> Record:
-    found = parse(schema_json)
-    if not isinstance(found, Record):
+    record = parse(schema_json)
+    if not isinstance(record, Record):
         raise BadSchema("schema", "expected a record")
-    return found
+    return record

@@ -17,12 +17,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--released", type=Path, required=True, help="directory of released schemas")
     options = parser.parse_args(arguments)
     try:
-        found = violations(options.source, options.released)
+        breaches = violations(options.source, options.released)
     except SchemaError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    sys.stdout.writelines(f"{violation}\n" for violation in found)
-    return 1 if found else 0
+    sys.stdout.writelines(f"{violation}\n" for violation in breaches)
+    return 1 if breaches else 0
 
 
 if __name__ == "__main__":

@@ -142,18 +142,18 @@ class Codec:
         """How many bytes stand before a record that this codec writes."""
         return self._head_bytes
 
-    def by_head(self, found: Mapping[type[Contract], T]) -> dict[bytes, T]:
+    def by_head(self, values: Mapping[type[Contract], T]) -> dict[bytes, T]:
         """These values, by the first bytes of the records of their types that this codec writes."""
-        return {self._heads[contract]: value for contract, value in found.items() if contract in self._heads}
+        return {self._heads[contract]: value for contract, value in values.items() if contract in self._heads}
 
     def _reader(self, data: bytes) -> tuple[Read, int, str]:
         """The reader for the head of some bytes, which is kept: heads are few."""
         head = data[:_SINGLE_OBJECT_BYTES] if data[:2] == _SINGLE_OBJECT else data[:_CONFLUENT_BYTES]
-        found = self._readers.get(head)
-        if found is None:
+        reader = self._readers.get(head)
+        if reader is None:
             read, full_name = self.catalog.reader(self._fingerprint(head))
-            found = self._readers[head] = read, len(head), full_name
-        return found
+            reader = self._readers[head] = read, len(head), full_name
+        return reader
 
     def _fingerprint(self, head: bytes) -> int:
         """The fingerprint of the writer's schema, by either framing."""
@@ -172,8 +172,8 @@ class Codec:
     def _refuse_value(self, value: Contract, error: Exception) -> NoReturn:
         kind = type(value)
         if kind not in self.catalog:
-            found = f"{kind.__module__}.{kind.__qualname__}"
-            raise NotEncodable("the catalog", "", expected="a contract", found=found) from error
+            type_name = f"{kind.__module__}.{kind.__qualname__}"
+            raise NotEncodable("the catalog", "", expected="a contract", found=type_name) from error
         if kind not in self._heads:
             raise NotEncodable(kind.FULL_NAME, "", expected="a schema id in the registry", found="none") from error
         why = misfit(parse(kind.SCHEMA), value)

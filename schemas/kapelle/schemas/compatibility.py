@@ -62,15 +62,15 @@ def _compatible(old: Type, new: Type, directions: tuple[Direction, ...]) -> list
 def violations(source: Path, released: Path) -> list[Violation]:
     """Every current contract against every released version of it, both ways."""
     current = {of.name: of for of in read_sources(source)}
-    found: list[Violation] = []
+    breaches: list[Violation] = []
     for full_name, versions in read_released(released).items():
         contract = _contract_for(full_name, current)
         if contract is None:
-            found.append(Violation(full_name, versions[-1].number, "expected the contract to stay, but it is gone"))
+            breaches.append(Violation(full_name, versions[-1].number, "expected the contract to stay, but it is gone"))
             continue
         for version in versions:
-            found += _violations(version, contract)
-    return found
+            breaches += _violations(version, contract)
+    return breaches
 
 
 def _contract_for(full_name: str, current: dict[str, Named]) -> Record | None:

@@ -270,25 +270,50 @@ class ActivateVersion(Contract, frozen=True, gc=False):
         return value, at
 
 
-class AdmitWaiting(Contract, frozen=True, gc=False):
-    """Admit the next attempts that wait for this permit. A decision of `permits` admits one batch and sends itself
-    this command for the next.
-    """
+class AdmissionsLeft(Contract, frozen=True, gc=False):
+    """More attempts can be admitted than one decision admits. The next batch is admitted by a background timer."""
 
-    FULL_NAME: ClassVar[str] = "kapelle.AdmitWaiting"
+    FULL_NAME: ClassVar[str] = "kapelle.AdmissionsLeft"
     SCHEMA: ClassVar[str] = (
-        r'{"name":"kapelle.AdmitWaiting","type":"record","fields":[],"doc":"Admit the next attempts that wait for this '
-        r'permit. A decision of `permits` admits one batch and sends itself this command for the next."}'
+        r'{"name":"kapelle.AdmissionsLeft","type":"record","fields":['
+        r'{"name":"limited","type":"string","doc":"What is limited: tag/\u2026, workflow/\u2026 or tree/\u2026."},'
+        r'{"name":"batch","type":"long","doc":"The number of the batch that is admitted next, counted from 1 for each l'
+        r'imit."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"More attempts can be admitte'
+        r'd than one decision admits. The next batch is admitted by a background timer."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x551342CDA8B8CF05
+    FINGERPRINT: ClassVar[int] = 0x2608C69993FB70E1
+
+    # What is limited: tag/…, workflow/… or tree/….
+    limited: str
+    # The number of the batch that is admitted next, counted from 1 for each limit.
+    batch: int
+    at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
-        return head
+        limited_ = self.limited.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(limited_)],
+                limited_,
+                wire.long(self.batch),
+                wire.moment(self.at_ms),
+            )
+        )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        del data
-        value = cls()
+        if (n := data[at]) & 129:
+            limited_, at = wire.string_at(data, at)
+        else:
+            limited_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            batch_, at = wire.long_at(data, at)
+        else:
+            batch_, at = n >> 1, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(limited_, batch_, at_ms_)
         return value, at
 
 
@@ -11571,7 +11596,7 @@ __all__ = [
     "Action",
     "ActionTaken",
     "ActivateVersion",
-    "AdmitWaiting",
+    "AdmissionsLeft",
     "AnnounceSignal",
     "AwaitEnded",
     "AwaitSignal",

@@ -47,7 +47,7 @@ def misfit(of: Type, value: object, path: str = "") -> Misfit | None:
             inner = (misfit(f.type, getattr(value, f.name), dot + f.name) for f in fields)
         case Union(branches=branches) if value is not None:
             inner = (misfit(branch, value, path) for branch in branches if branch != Primitive("null"))
-    return next((found for found in inner if found is not None), None)
+    return next((reason for reason in inner if reason is not None), None)
 
 
 def _shape(of: Type) -> tuple[str, Callable[[object], bool]]:

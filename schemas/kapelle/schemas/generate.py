@@ -24,8 +24,8 @@ def generate(source: Path, released: Path | None = None) -> str:
 
 def _earlier(of: Named, versions: Mapping[str, Sequence[Version]]) -> list[str]:
     """The released schemas whose records this contract reads, under its own name and those that it had."""
-    found = (version for name in (*of.aliases, of.name) for version in versions.get(name, ()))
-    return [version.schema for version in found if version.fingerprint != fingerprint(of)]
+    earlier = (version for name in (*of.aliases, of.name) for version in versions.get(name, ()))
+    return [version.schema for version in earlier if version.fingerprint != fingerprint(of)]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -84,9 +84,9 @@ def rfc3339(at_ms: int) -> bytes:
 
 def read(headers: Iterable[tuple[str, bytes | None]] | None) -> Envelope:
     """What the headers of a record tell."""
-    found = {name: value for name, value in headers or () if value is not None}
-    content_type = _text("content-type", found["content-type"]) if "content-type" in found else None
-    return Envelope(_event(found) if "ce_specversion" in found else None, content_type, _trace(found))
+    values = {name: value for name, value in headers or () if value is not None}
+    content_type = _text("content-type", values["content-type"]) if "content-type" in values else None
+    return Envelope(_event(values) if "ce_specversion" in values else None, content_type, _trace(values))
 
 
 def trace_of(headers: Iterable[tuple[str, bytes | None]] | None) -> str | None:
@@ -94,22 +94,22 @@ def trace_of(headers: Iterable[tuple[str, bytes | None]] | None) -> str | None:
     return _trace({name: value for name, value in headers or () if value is not None})
 
 
-def _event(found: dict[str, bytes]) -> Event:
-    if not found["ce_specversion"].startswith(b"1."):
-        raise BadHeader("ce_specversion", expected="1.0", found=found["ce_specversion"])
-    time = found.get("ce_time")
-    subject = found.get("ce_subject")
+def _event(values: dict[str, bytes]) -> Event:
+    if not values["ce_specversion"].startswith(b"1."):
+        raise BadHeader("ce_specversion", expected="1.0", found=values["ce_specversion"])
+    time = values.get("ce_time")
+    subject = values.get("ce_subject")
     return Event(
-        id=_required(found, "ce_id"),
-        source=_required(found, "ce_source"),
-        type=_required(found, "ce_type"),
+        id=_required(values, "ce_id"),
+        source=_required(values, "ce_source"),
+        type=_required(values, "ce_type"),
         time_ms=None if time is None else _time_ms(_text("ce_time", time)),
         subject=None if subject is None else _text("ce_subject", subject),
     )
 
 
-def _required(found: dict[str, bytes], name: str) -> str:
-    value = found.get(name, b"")
+def _required(values: dict[str, bytes], name: str) -> str:
+    value = values.get(name, b"")
     if not value:
         raise BadHeader(name, expected="a text that is not empty", found=value)
     return _text(name, value)
@@ -131,6 +131,6 @@ def _time_ms(text: str) -> int:
     raise BadHeader("ce_time", expected="a time as RFC 3339 writes it", found=text)
 
 
-def _trace(found: dict[str, bytes]) -> str | None:
-    value = found.get("traceparent")
+def _trace(values: dict[str, bytes]) -> str | None:
+    value = values.get("traceparent")
     return value.decode() if value is not None and _TRACE.fullmatch(value) else None

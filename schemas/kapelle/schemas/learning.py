@@ -76,11 +76,11 @@ def unpublished(catalog: Catalog, records: Iterable[SchemaRecord]) -> list[tuple
     return [(key, value) for key, value in to_records(catalog) if not _is_schema(key, latest.get(key), value)]
 
 
-def _is_schema(key: bytes, found: bytes | None, ours: bytes) -> bool:
-    if found is None or found == ours:
-        return found is not None
+def _is_schema(key: bytes, value: bytes | None, ours: bytes) -> bool:
+    if value is None or value == ours:
+        return value is not None
     try:
-        learn_record(Catalog(), key, found)  # another release may write the same schema with other comments
+        learn_record(Catalog(), key, value)  # another release may write the same schema with other comments
     except SchemaError:
         return False
     return True

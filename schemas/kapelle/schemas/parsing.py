@@ -70,13 +70,13 @@ class Parser:
         self._open: list[str] = []
 
     def parse(self, plain: object) -> Type:
-        found = self._type(plain, "", ())
-        depth, count = _measure(found, {})
+        type_ = self._type(plain, "", ())
+        depth, count = _measure(type_, {})
         if depth > DEPTH_MAX or count > TYPES_MAX:
             raise self._bad(
                 (), f"expected at most {DEPTH_MAX} levels and {TYPES_MAX} types, but found {depth}, {count}"
             )
-        return found
+        return type_
 
     def _bad(self, path: tuple[str, ...], reason: str) -> BadSchema:
         return BadSchema(": ".join((self._where, ".".join(path))) if path else self._where, reason)
@@ -101,10 +101,10 @@ class Parser:
         full_name = _qualified(name, namespace)
         if full_name in self._open:
             raise self._bad(path, f"expected types that do not contain themselves, but {full_name} does")
-        found = self._names.get(full_name) or self._lookup(full_name)
-        if found is None:
+        named = self._names.get(full_name) or self._lookup(full_name)
+        if named is None:
             raise self._bad(path, f"expected a defined type, but found {full_name!r}")
-        return found
+        return named
 
     def _union(self, plain: list[object], namespace: str, path: tuple[str, ...]) -> Union:
         branches = tuple(self._type(branch, namespace, path) for branch in plain)
@@ -125,9 +125,9 @@ class Parser:
                 return Map(self._type(plain.get("values"), namespace, (*path, "{}")))
             case "record" | "enum" | "fixed":
                 return self._named(kind, plain, namespace, path)
-        found = self._by_name(kind, namespace, path)
+        type_ = self._by_name(kind, namespace, path)
         logical = plain.get("logicalType")
-        return Primitive(found.name, logical) if isinstance(found, Primitive) and isinstance(logical, str) else found
+        return Primitive(type_.name, logical) if isinstance(type_, Primitive) and isinstance(logical, str) else type_
 
     def _named(self, kind: str, plain: dict[str, object], namespace: str, path: tuple[str, ...]) -> Named:
         given = plain.get("namespace", namespace)
@@ -142,17 +142,17 @@ class Parser:
         aliases = tuple(_qualified(alias, inside) for alias in self._texts(plain, "aliases", path))
         doc = str(plain.get("doc", ""))
         self._open.append(full_name)
-        found: Named
+        named: Named
         match kind:
             case "record":
-                found = Record(full_name, self._fields(plain, inside, path or (full_name,)), aliases, doc)
+                named = Record(full_name, self._fields(plain, inside, path or (full_name,)), aliases, doc)
             case "enum":
-                found = self._enum(plain, full_name, aliases, path)
+                named = self._enum(plain, full_name, aliases, path)
             case _:
-                found = Fixed(full_name, self._size(plain, path), aliases, doc)
+                named = Fixed(full_name, self._size(plain, path), aliases, doc)
         self._open.pop()
-        self._names[full_name] = found
-        return found
+        self._names[full_name] = named
+        return named
 
     def _enum(self, plain: dict[str, object], full_name: str, aliases: tuple[str, ...], path: tuple[str, ...]) -> Enum:
         symbols = self._texts(plain, "symbols", path)
@@ -193,22 +193,22 @@ class Parser:
             raise self._bad(path, f"expected only {sorted(_ATTRIBUTES[kind])} in a {kind}, but found {sorted(extra)}")
 
     def _text(self, plain: dict[str, object], attribute: str, path: tuple[str, ...]) -> str:
-        found = plain.get(attribute)
-        if not isinstance(found, str):
-            raise self._bad(path, f"expected a text as {attribute}, but found {found!r:.80}")
-        return found
+        text = plain.get(attribute)
+        if not isinstance(text, str):
+            raise self._bad(path, f"expected a text as {attribute}, but found {text!r:.80}")
+        return text
 
     def _texts(self, plain: dict[str, object], attribute: str, path: tuple[str, ...]) -> tuple[str, ...]:
-        found = plain.get(attribute, [])
-        if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-            raise self._bad(path, f"expected a list of texts as {attribute}, but found {found!r:.80}")
-        return tuple(found)
+        texts = plain.get(attribute, [])
+        if not isinstance(texts, list) or not all(isinstance(item, str) for item in texts):
+            raise self._bad(path, f"expected a list of texts as {attribute}, but found {texts!r:.80}")
+        return tuple(texts)
 
     def _size(self, plain: dict[str, object], path: tuple[str, ...]) -> int:
-        found = plain.get("size")
-        if not isinstance(found, int) or isinstance(found, bool) or not 0 <= found <= SCHEMA_BYTES_MAX:
-            raise self._bad(path, f"expected a size in bytes, but found {found!r}")
-        return found
+        size = plain.get("size")
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= SCHEMA_BYTES_MAX:
+            raise self._bad(path, f"expected a size in bytes, but found {size!r}")
+        return size
 
 
 def _qualified(name: str, namespace: str) -> str:
@@ -232,10 +232,10 @@ def _measure(of: Type, known: dict[str, tuple[int, int]]) -> tuple[int, int]:
     if isinstance(of, Named) and of.name in known:
         return known[of.name]
     inner = [_measure(child, known) for child in children(of)]
-    found = 1 + max((depth for depth, _ in inner), default=0), 1 + sum(count for _, count in inner)
+    measure = 1 + max((depth for depth, _ in inner), default=0), 1 + sum(count for _, count in inner)
     if isinstance(of, Named):
-        known[of.name] = found
-    return found
+        known[of.name] = measure
+    return measure
 
 
 def _is_int(plain: object, bits: int) -> bool:

@@ -117,12 +117,12 @@ def _fields(plan: Fields, contract: str) -> Read:
     steps = tuple((name, _reader(step, contract)) for name, step in plan.steps)
 
     def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
-        found = {}
+        values = {}
         for name, read_field in steps:
             value, at = read_field(data, at)
             if name is not None:
-                found[name] = value
-        return found, at
+                values[name] = value
+        return values, at
 
     return read
 

@@ -49,8 +49,8 @@ _SCALARS: Final[dict[str, tuple[object, Callable[[str], object]]]] = {
 def release(source: Path, released: Path, only: Collection[str] = ()) -> list[str]:
     """Write what is new, of all contracts or only of these, and tell it."""
     known = {name: [v.fingerprint for v in versions] for name, versions in read_released(released).items()}
-    wanted = [of for of in read_sources(source) if isinstance(of, Record) and (not only or of.name in only)]
-    new = [of for of in wanted if fingerprint(of) not in known.get(of.name, [])]
+    contracts = [of for of in read_sources(source) if isinstance(of, Record) and (not only or of.name in only)]
+    new = [of for of in contracts if fingerprint(of) not in known.get(of.name, [])]
     for of in new:
         _write(of, released / of.name, len(known.get(of.name, [])) + 1)
     return [f"{of.name} {len(known.get(of.name, [])) + 1}" for of in new]

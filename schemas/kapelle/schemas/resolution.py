@@ -94,9 +94,9 @@ def resolve(writer: Type, reader: Type, path: str = "") -> Plan:
             return Choice(tuple(_branch(branch, reader, path) for branch in branches))
         case _, Union():
             return _branch(writer, reader, path)
-        case Primitive(name=written), Primitive(name=wanted):
-            if written == wanted or wanted in PROMOTIONS.get(written, ()):
-                return Scalar(written, wanted)
+        case Primitive(name=written), Primitive(name=reads):
+            if written == reads or reads in PROMOTIONS.get(written, ()):
+                return Scalar(written, reads)
         case Array(items=written_item), Array(items=wanted_item):
             return Items(resolve(written_item, wanted_item, f"{path}[]"))
         case Map(values=written_value), Map(values=wanted_value):
@@ -139,8 +139,8 @@ def _branch(written: Type, reader: Type, path: str) -> Plan:
     near = [b for b in reader.branches if type(b) is type(written) and not isinstance(b, Primitive)]
     if len(near) == 1:
         return resolve(written, near[0], path)
-    wanted = ", ".join(_kind(branch) for branch in reader.branches)
-    return Refused(path, Rule.BRANCH, f"expected one of {wanted}, but found {_kind(written)}")
+    kinds = ", ".join(_kind(branch) for branch in reader.branches)
+    return Refused(path, Rule.BRANCH, f"expected one of {kinds}, but found {_kind(written)}")
 
 
 def _named(writer: Type, reader: Type, path: str) -> Plan:
@@ -150,10 +150,10 @@ def _named(writer: Type, reader: Type, path: str) -> Plan:
             if short_name(writer.name) not in known:
                 return Refused(path, Rule.NAME, f"expected {reader.name}, but found {writer.name}")
     match writer, reader:
-        case Fixed(size_bytes=written), Fixed(size_bytes=wanted):
-            if written == wanted:
+        case Fixed(size_bytes=written), Fixed(size_bytes=expected):
+            if written == expected:
                 return Sized(written)
-            return Refused(path, Rule.SIZE, f"expected {wanted} bytes, but found {written}")
+            return Refused(path, Rule.SIZE, f"expected {expected} bytes, but found {written}")
         case Enum(), Enum():
             return _symbols(writer, reader, path)
         case Record(), Record():
@@ -185,10 +185,10 @@ def _fields(writer: Record, reader: Record, path: str) -> Fields:
             missing.append(Refused(f"{path}.{field.name}", Rule.DEFAULT, detail))
 
     def step(field: Field) -> tuple[str | None, Plan]:
-        wanted = taken.get(field.name)
-        if wanted is None:
+        source = taken.get(field.name)
+        if source is None:
             return None, resolve(field.type, field.type)
-        return wanted.name, resolve(field.type, wanted.type, f"{path}.{wanted.name}")
+        return source.name, resolve(field.type, source.type, f"{path}.{source.name}")
 
     return Fields(tuple(map(step, writer.fields)), tuple(missing))
 

@@ -20,7 +20,7 @@ class SchemaRecord(NamedTuple):
 
 def to_records(catalog: Catalog) -> list[tuple[bytes, bytes]]:
     """A key and a value for every schema, in the order of the keys."""
-    return sorted((_key(found).encode(), schema.encode()) for found, schema in catalog.schemas.items())
+    return sorted((_key(number).encode(), schema.encode()) for number, schema in catalog.schemas.items())
 
 
 def from_records(records: Iterable[tuple[bytes, bytes | None]]) -> Catalog:
@@ -40,9 +40,9 @@ def learn_record(catalog: Catalog, key: bytes, value: bytes | None) -> None:
         schema_json = value.decode()
     except UnicodeDecodeError as error:
         raise BadSchema(where, f"expected UTF-8, but {error}") from error
-    found = _key(catalog.learn(schema_json))
-    if found.encode() != key:
-        raise BadSchema(where, f"expected the fingerprint of its schema as key, which is {found}")
+    number = _key(catalog.learn(schema_json))
+    if number.encode() != key:
+        raise BadSchema(where, f"expected the fingerprint of its schema as key, which is {number}")
 
 
 def _key(fingerprint: int) -> str:

@@ -37,12 +37,12 @@ class _Sources:
         if full_name in self._open:
             raise BadSchema(where, f"expected types that do not contain themselves, but found {self._open}")
         self._open.append(full_name)
-        found = Parser(where, strict=True, lookup=self._lookup).parse(plain)
+        type_ = Parser(where, strict=True, lookup=self._lookup).parse(plain)
         self._open.pop()
-        if not isinstance(found, Record | Enum):
+        if not isinstance(type_, Record | Enum):
             raise BadSchema(where, "expected a record or an enum")
-        self._found[full_name] = found
-        return found
+        self._found[full_name] = type_
+        return type_
 
 
 def _full_name(plain: object, file: Path) -> str:

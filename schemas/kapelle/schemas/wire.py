@@ -281,24 +281,24 @@ def _count_at(data: bytes, at: int) -> tuple[int, int]:
 
 
 def array_at(data: bytes, at: int, read: Read[T]) -> tuple[tuple[T, ...], int]:
-    found: list[T] = []
+    items: list[T] = []
     while data[at]:
         count, at = _count_at(data, at)
         if not count:  # written with more bytes than one
-            return tuple(found), at
+            return tuple(items), at
         for _ in range(count):
             value, at = read(data, at)
-            found.append(value)
-    return tuple(found), at + 1
+            items.append(value)
+    return tuple(items), at + 1
 
 
 def mapping_at(data: bytes, at: int, read: Read[T]) -> tuple[dict[str, T], int]:
-    found: dict[str, T] = {}
+    entries: dict[str, T] = {}
     while data[at]:
         count, at = _count_at(data, at)
         if not count:
-            return found, at
+            return entries, at
         for _ in range(count):
             key, at = string_at(data, at)
-            found[key], at = read(data, at)
-    return found, at + 1
+            entries[key], at = read(data, at)
+    return entries, at + 1

@@ -74,9 +74,9 @@ class Tail:
         elif name == "data":
             self._data = value.strip()
         elif not line and self._data is not None:
-            found = msgspec.json.decode(self._data, type=EventRecord)
+            record = msgspec.json.decode(self._data, type=EventRecord)
             self._data = None
-            return msgspec.structs.replace(found, id=self._id)
+            return msgspec.structs.replace(record, id=self._id)
         return None
 
     def is_over(self) -> bool:
@@ -125,9 +125,9 @@ class Events:
                         response.read()
                         raise refusal(response)
                     for line in response.iter_lines():
-                        found = tail.event(line)
-                        if found is not None:
-                            yield found
+                        event = tail.event(line)
+                        if event is not None:
+                            yield event
                 if tail.is_over():
                     return
             except httpx.HTTPError as error:
@@ -152,9 +152,9 @@ class AsyncEvents:
                         await response.aread()
                         raise refusal(response)
                     async for line in response.aiter_lines():
-                        found = tail.event(line)
-                        if found is not None:
-                            yield found
+                        event = tail.event(line)
+                        if event is not None:
+                            yield event
                 if tail.is_over():
                     return
             except httpx.HTTPError as error:

@@ -121,10 +121,10 @@ def answer(call: Call[T], response: httpx.Response) -> T:
             Problem(status=HTTPStatus.ACCEPTED, request_id=call.key),
         )
     try:
-        found: T = msgspec.json.decode(response.content, type=call.answer)
+        value: T = msgspec.json.decode(response.content, type=call.answer)
     except msgspec.DecodeError as error:
         raise BadAddress(f"Expected an answer of Kapelle's API from {response.url}, but {error}") from error
-    return found
+    return value
 
 
 def refusal(response: httpx.Response) -> ApiError:
@@ -136,9 +136,9 @@ def refusal(response: httpx.Response) -> ApiError:
         problem = Problem()
     kind = OF_STATUS.get(status, ServerFailed if status >= HTTPStatus.INTERNAL_SERVER_ERROR else BadAddress)
     if not problem.detail:
-        said = response.text.strip()[:SHOWN_CHARS_MAX]
-        text = f"Expected {response.url} to answer as Kapelle does, but it answered {status} {said}".rstrip()
-        return kind(text, Problem(status=status, detail=said))
+        body_text = response.text.strip()[:SHOWN_CHARS_MAX]
+        text = f"Expected {response.url} to answer as Kapelle does, but it answered {status} {body_text}".rstrip()
+        return kind(text, Problem(status=status, detail=body_text))
     return kind("\n  ".join([problem.detail, *problem.errors]), problem)
 
 

@@ -96,9 +96,9 @@ def _members(name: str, value: object) -> Mapping[str, object]:
 
 def _finite(name: str, value: object) -> object:
     """A value. Numbers that JSON cannot represent are refused: they would be written as null."""
-    for one in value if isinstance(value, list) else [value]:
-        if isinstance(one, float | Decimal) and not math.isfinite(one):
-            raise BadWorkflow(f"Expected a finite number for parameter {name!r}, but found {one}")
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, float | Decimal) and not math.isfinite(item):
+            raise BadWorkflow(f"Expected a finite number for parameter {name!r}, but found {item}")
     return value
 
 
@@ -108,17 +108,17 @@ def _type_of(name: str, value: object) -> ParamType:
         return "STRING_MAP" if is_text else "MAP"
     if isinstance(value, list | tuple):
         return _array_type(name, value)
-    found = SCALARS.get(type(value))
-    if found is None:
+    type_ = SCALARS.get(type(value))
+    if type_ is None:
         raise BadWorkflow(f"Expected a value for parameter {name!r}, but found {type(value).__name__}")
-    return found
+    return type_
 
 
 def _array_type(name: str, items: Sequence[object]) -> ParamType:
     kinds = {SCALARS.get(type(item)) for item in items} or {"STRING"}
     if kinds == {"LONG", "DOUBLE"}:
         return "DOUBLE_ARRAY"
-    found = ARRAYS.get(kinds.pop()) if len(kinds) == 1 else None
-    if found is None:
+    type_ = ARRAYS.get(kinds.pop()) if len(kinds) == 1 else None
+    if type_ is None:
         raise BadWorkflow(f"Expected values of one type in parameter {name!r}, but found {list(items)[:5]}")
-    return found
+    return type_

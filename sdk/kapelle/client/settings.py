@@ -122,8 +122,8 @@ class On(msgspec.Struct, frozen=True):
 
 
 def _match_json(match: str | int | Match) -> dict[str, object]:
-    one = match if isinstance(match, Match) else Match("=", match)
-    return {"value": one.value, "operator": one.operator}
+    condition = match if isinstance(match, Match) else Match("=", match)
+    return {"value": condition.value, "operator": condition.operator}
 
 
 class WaitFor(msgspec.Struct, frozen=True):
@@ -143,8 +143,8 @@ class WaitFor(msgspec.Struct, frozen=True):
         return made
 
     def _param(self, name: str, match: str | int | Match) -> dict[str, object]:
-        one = match if isinstance(match, Match) else Match("=", match)
-        return {"param": params_json({name: one.value})[name], "operator": one.operator}
+        condition = match if isinstance(match, Match) else Match("=", match)
+        return {"param": params_json({name: condition.value})[name], "operator": condition.operator}
 
 
 class Announce(msgspec.Struct, frozen=True):

@@ -56,8 +56,8 @@ def _instance_lineage(workflow_id: str, instance_id: int, direction: str, depth:
 
 
 def _triggers(workflow_id: str, *, with_disarmed: bool) -> Call[r.TriggerList]:
-    asked = "true" if with_disarmed else None
-    return read(r.TriggerList, "workflows", workflow_id, "triggers", with_disarmed=asked)
+    flag = "true" if with_disarmed else None
+    return read(r.TriggerList, "workflows", workflow_id, "triggers", with_disarmed=flag)
 
 
 def _explain_triggers(workflow_id: str) -> Call[r.TriggerExplanation]:

@@ -62,8 +62,8 @@ class Watching:
             return self._pause_s
         left_s = self._until_s - time.monotonic()
         if left_s <= 0:
-            found = self.record
-            what = "the instance" if found is None else f"{found.workflow_id}/{found.workflow_instance_id}"
-            status = "unknown" if found is None else found.status
+            record = self.record
+            what = "the instance" if record is None else f"{record.workflow_id}/{record.workflow_instance_id}"
+            status = "unknown" if record is None else record.status
             raise TimedOut(f"Expected {what} to end within {self._timeout_s:g} s, but it is {status}")
         return min(self._pause_s, left_s)

@@ -250,7 +250,7 @@ class Workflow(Block):
     ) -> Workflow:
         """Add a signal trigger. With several signals, one of each name must arrive and match by its join keys."""
         each = [On(signal) if isinstance(signal, str) else signal for signal in signals]
-        trigger: Members = {"definitions": {one.signal: one.as_json() for one in each}}
+        trigger: Members = {"definitions": {signal.signal: signal.as_json() for signal in each}}
         if params:
             trigger["params"] = params_json(params)
         if condition is not None:

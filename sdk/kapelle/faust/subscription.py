@@ -95,8 +95,8 @@ class Kapelle:
         happened_at_ms: int | None = None,
     ) -> None:
         """Announce a signal, and wait for the broker. Without an id, the id is derived from its name and parameters."""
-        said = signal(name, params or {}, id=id, payload=payload or {}, happened_at_ms=happened_at_ms)
-        acknowledged = await self.signals.send(key=name, value=said)
+        announcement = signal(name, params or {}, id=id, payload=payload or {}, happened_at_ms=happened_at_ms)
+        acknowledged = await self.signals.send(key=name, value=announcement)
         await acknowledged
 
     def _topic(self, name: str) -> "TopicT":

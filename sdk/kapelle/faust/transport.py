@@ -20,11 +20,11 @@ def committed_transport(app: "AppT") -> "TransportT":
         from faust.transport.drivers import aiokafka as driver  # noqa: PLC0415
     except ImportError as error:
         raise FaustMissing(str(error)) from None
-    found = app.transport
-    if getattr(found, "reads_committed", False):
-        return found
-    if type(found) is not driver.Transport:
-        raise FaustUnfit("a broker address of aiokafka (kafka://…)", type(found).__module__)
+    transport = app.transport
+    if getattr(transport, "reads_committed", False):
+        return transport
+    if type(transport) is not driver.Transport:
+        raise FaustUnfit("a broker address of aiokafka (kafka://…)", type(transport).__module__)
 
     class CommittedThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc, unused-ignore] # see below
         def _create_worker_consumer(self, transport: object) -> object:

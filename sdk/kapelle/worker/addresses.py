@@ -59,14 +59,14 @@ def addresses_of(host: str, port: int) -> list[str]:
     return [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
-def checked_address(host: str, found: Collection[str]) -> str:
+def checked_address(host: str, addresses: Collection[str]) -> str:
     """An address to connect to. One that is forbidden forbids the host: its owner could send us there next time."""
-    for text in found:
+    for text in addresses:
         if is_forbidden(text):
             raise NonRetryable(f"Expected an address that this worker may reach, but {host!r} is at {text}")
-    if not found:
+    if not addresses:
         raise PlatformFailure(f"Expected {host!r} to have an address, but it has none")
-    return next(iter(found))
+    return next(iter(addresses))
 
 
 def is_forbidden(text: str) -> bool:

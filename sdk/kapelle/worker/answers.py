@@ -93,7 +93,7 @@ async def read_bounded(chunks: AsyncIterable[bytes], content_encoding: str) -> b
 
 def text_of(body: bytes, content_type: str) -> str:
     """A body as text, by the charset of its type if that is one of text, else by UTF-8. It never fails."""
-    found = _CHARSET.search(content_type)
-    name = normalize_encoding(found[1].lower()) if found else "utf_8"
+    charset = _CHARSET.search(content_type)
+    name = normalize_encoding(charset[1].lower()) if charset else "utf_8"
     canonical = aliases.get(name, name)
     return body.decode(canonical if canonical in TEXT_ENCODINGS else "utf-8", "replace")

@@ -82,27 +82,27 @@ class Holding:
     def add(self, held: Sequence[Held]) -> None:
         """Tasks that were taken wait for their turn. What comes twice is done once."""
         with self.changed:
-            for one in held:
-                if one.task.token in self._held or one.task.token in self._done:
+            for entry in held:
+                if entry.task.token in self._held or entry.task.token in self._done:
                     continue
-                self._held[one.task.token] = one
-                self._due_s = min(self._due_s, one.beat_at_s)
-                heapq.heappush(self._waiting, (RANKS[one.task.criticality], next(self._numbers), one))
+                self._held[entry.task.token] = entry
+                self._due_s = min(self._due_s, entry.beat_at_s)
+                heapq.heappush(self._waiting, (RANKS[entry.task.criticality], next(self._numbers), entry))
 
     def ready(self) -> Iterator[Held]:
         """The tasks whose turn it is, the most important first. Each counts as running from now on."""
-        while (one := self._next()) is not None:
-            yield one
+        while (entry := self._next()) is not None:
+            yield entry
 
     def _next(self) -> Held | None:
         with self.changed:
             while self._waiting and self._running < self._concurrency:
-                one = heapq.heappop(self._waiting)[2]
-                if one.context.cancelled.is_set():
+                entry = heapq.heappop(self._waiting)[2]
+                if entry.context.cancelled.is_set():
                     continue
-                one.is_running = True
+                entry.is_running = True
                 self._running += 1
-                return one
+                return entry
             return None
 
     def finished(self, held: Held, task_report: TaskReport | None) -> None:
@@ -138,10 +138,12 @@ class Holding:
             held = list(self._held.values())
             self._held.clear()
             self._waiting.clear()
-            self._outbox += [TaskReport(one.task, Report.RETURNED, message, log=one.context.said()) for one in held]
+            self._outbox += [
+                TaskReport(entry.task, Report.RETURNED, message, log=entry.context.said()) for entry in held
+            ]
             self.changed.notify_all()
-        for one in held:
-            one.give_up(message)
+        for entry in held:
+            entry.give_up(message)
         return held
 
     def beat_soon(self, token: str, now_s: float) -> None:
@@ -167,11 +169,11 @@ class Holding:
             reports, self._outbox = self._outbox[:reports_max], self._outbox[reports_max:]
             if now_s < self._due_s:
                 return reports
-            due = [one for one in self._held.values() if one.beat_at_s <= now_s][: reports_max - len(reports)]
-            for one in due:
-                one.beat_at_s = now_s + one.lease_s / BEATS_PER_LEASE
-                reports.append(TaskReport(one.task, Report.HEARTBEAT, log=one.context.said()))
-            self._due_s = min((one.beat_at_s for one in self._held.values()), default=math.inf)
+            due = [entry for entry in self._held.values() if entry.beat_at_s <= now_s][: reports_max - len(reports)]
+            for entry in due:
+                entry.beat_at_s = now_s + entry.lease_s / BEATS_PER_LEASE
+                reports.append(TaskReport(entry.task, Report.HEARTBEAT, log=entry.context.said()))
+            self._due_s = min((entry.beat_at_s for entry in self._held.values()), default=math.inf)
             return reports
 
     def keep(self, reports: Sequence[TaskReport]) -> None:
@@ -204,7 +206,7 @@ class Holding:
         with self.changed:
             if now_s < self._due_s:
                 return []
-            return [one for one in self._held.values() if now_s - one.heard_at_s > one.lease_s]
+            return [entry for entry in self._held.values() if now_s - entry.heard_at_s > entry.lease_s]
 
     def next_beat_s(self) -> float:
         """When the next heartbeat may be due: not later than it is."""

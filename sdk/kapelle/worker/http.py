@@ -123,8 +123,8 @@ class HttpTransport:
         if room <= 0:
             return []
         wait_ms = int(wait_s * 1000)
-        asked = {"worker": self._worker, "types": self._types, "max": min(room, TASKS_MAX), "wait_ms": wait_ms}
-        polled = self._call("tasks/poll", asked, Polled)
+        request = {"worker": self._worker, "types": self._types, "max": min(room, TASKS_MAX), "wait_ms": wait_ms}
+        polled = self._call("tasks/poll", request, Polled)
         self._cancelled.extend(polled.cancelled)
         return [given.task() for given in polled.tasks]
 
@@ -135,10 +135,10 @@ class HttpTransport:
     def cancellations(self) -> list[tuple[str, str]]:
         if time.monotonic() - self._asked_at_s > ASK_EVERY_S:
             self._report([])
-        found: list[tuple[str, str]] = []
+        cancelled: list[tuple[str, str]] = []
         while self._cancelled:
-            found.append((self._cancelled.popleft(), ""))
-        return found
+            cancelled.append((self._cancelled.popleft(), ""))
+        return cancelled
 
     def drain(self) -> None:
         """Nothing: what is not polled goes to others."""
@@ -187,11 +187,11 @@ def _shown(response: httpx.Response) -> str:
 def _detail(response: httpx.Response) -> str:
     """What the server says is wrong, without the form that it says it in."""
     try:
-        found = msgspec.json.decode(response.content, type=ProblemBody)
-        said = "; ".join([found.detail, *found.errors])
+        problem = msgspec.json.decode(response.content, type=ProblemBody)
+        detail = "; ".join([problem.detail, *problem.errors])
     except msgspec.DecodeError:
-        said = response.text
-    return said[:DETAIL_CHARS_MAX]
+        detail = response.text
+    return detail[:DETAIL_CHARS_MAX]
 
 
 def _batches(reports: Sequence[TaskReport]) -> Iterator[list[msgspec.Raw]]:

@@ -115,8 +115,8 @@ class HttpStep:
     ) -> httpx.Request:
         """A request to the address that was checked, under the name that was asked for."""
         port = url.port or (443 if url.scheme == "https" else 80)
-        found = await asyncio.get_running_loop().run_in_executor(None, self._resolve, url.host, port)
-        address = checked_address(url.host, found)
+        addresses = await asyncio.get_running_loop().run_in_executor(None, self._resolve, url.host, port)
+        address = checked_address(url.host, addresses)
         return httpx.Request(
             method,
             url.copy_with(host=address, userinfo=b""),

@@ -119,17 +119,17 @@ class KafkaTransport:
         if not records:
             return []
         self._hear()  # a task may have been cancelled while it waited in the topic
-        wanted: list[tuple[Message, Task]] = []
+        candidates: list[tuple[Message, Task]] = []
         for record in records:
             task = self._task(record)
             if task is not None and self._is_wanted(task, kind):
-                wanted.append((record, task))
-        started = [TaskReport(task, Report.STARTED) for _, task in wanted[:room]]
-        beyond = [record for record, _ in wanted[room:]]
+                candidates.append((record, task))
+        started = [TaskReport(task, Report.STARTED) for _, task in candidates[:room]]
+        beyond = [record for record, _ in candidates[room:]]
         self._begun.append(StartedBatch(taker, records, beyond, self._begin(started)))
         if taker.settles_first:
             self._settle(wait=True)
-        return [task for _, task in wanted[:room]]
+        return [task for _, task in candidates[:room]]
 
     def _settle(self, *, wait: bool = False) -> None:
         """Commit what was begun, in its order, as far as the broker has our reports. Nobody waits for that to begin."""
@@ -182,8 +182,8 @@ class KafkaTransport:
 
     def _record(self, task_report: TaskReport, now: bytes) -> tuple[str, bytes, list[tuple[str, bytes]]]:
         task = task_report.task
-        said = (task_report.report, task_report.message, task_report.outputs, task_report.signals, task_report.log)
-        value = ReportTask(task.token, task.step_id, self._worker, *said)
+        content = (task_report.report, task_report.message, task_report.outputs, task_report.signals, task_report.log)
+        value = ReportTask(task.token, task.step_id, self._worker, *content)
         name = f"{self._worker}/{next(self._numbers)}"
         headers = self._form.make(name, now, self._traces.get(task.token))
         return f"{task.workflow_id}/{task.instance_id}", self._codec.encode(value), headers
@@ -200,10 +200,10 @@ class KafkaTransport:
             self._heard += self._remember(self._cancellations.new())
 
     def _remember(self, records: Records) -> list[tuple[str, str]]:
-        found = [value for value in map(self._decoded, records) if isinstance(value, CancelTask)]
-        for value in found:
+        cancellations = [value for value in map(self._decoded, records) if isinstance(value, CancelTask)]
+        for value in cancellations:
             _put(self._cancelled, value.token, value.reason, CANCELLED_MAX)
-        return [(value.token, value.reason) for value in found]
+        return [(value.token, value.reason) for value in cancellations]
 
     # The rest ---------------------------------------------------------------------------------------------------------
 

@@ -72,10 +72,10 @@ class GroupTaker:
             with translated(f"resume {self._group}"):
                 self._consumer.resume(self._consumer.assignment())
             self._rests = False
-        found, self._early = self._early[:room], self._early[room:]
-        if len(found) < room:
-            found += self._polled(room - len(found), 0.0 if found else wait_s)
-        return found
+        records, self._early = self._early[:room], self._early[room:]
+        if len(records) < room:
+            records += self._polled(room - len(records), 0.0 if records else wait_s)
+        return records
 
     def _polled(self, room: int, wait_s: float) -> Records:
         with translated(f"read for {self._group}"):
@@ -152,12 +152,12 @@ class ShareTaker:
 
     def poll(self, room: int, wait_s: float) -> Records:  # noqa: ARG002 - a share consumer takes no number
         try:
-            found = list(self._consumer.poll(wait_s))
+            records = list(self._consumer.poll(wait_s))
         except KafkaException as error:
             if lacks_share_groups(error.args[0]):
                 raise ShareGroupsMissing(f"it answers {error.args[0].str()}") from error
             raise meaning(error.args[0], f"read for {self._group}") from error
-        return _sound(found, self._group)
+        return _sound(records, self._group)
 
     def settle(self, records: Records, beyond: Records) -> None:
         others = {(record.partition(), record.offset()) for record in beyond}
@@ -185,9 +185,9 @@ def _low_and_high(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
     until_s = time.monotonic() + CALL_S
     while True:
         try:
-            found = consumer.get_watermark_offsets(place, CALL_S)
-            if found is not None and min(found) >= 0:
-                return found
+            offsets = consumer.get_watermark_offsets(place, CALL_S)
+            if offsets is not None and min(offsets) >= 0:
+                return offsets
             # None, or an error value of librdkafka where an offset is expected: nobody has answered.
             raise no_leader()
         except KafkaException as error:
@@ -212,7 +212,7 @@ class TopicTail:
 
     def past(self) -> Records:
         """What stood there already."""
-        found: Records = []
+        records: Records = []
         open_, until_s = set(self._ends), time.monotonic() + CALL_S
         while open_:
             if time.monotonic() > until_s:
@@ -222,12 +222,12 @@ class TopicTail:
                 continue
             error = message.error()
             if error is None:
-                found.append(message)
+                records.append(message)
             elif is_end(error):
                 open_.discard(_place(message).partition)
             elif not is_silent(error):
                 raise meaning(error, "read the cancellations")
-        return found
+        return records
 
     def new(self) -> Records:
         """What has come since."""
@@ -240,14 +240,14 @@ class TopicTail:
 
 def _sound(messages: Sequence[Message], what: str) -> Records:
     """The records among messages. Of errors, librdkafka mends most by itself; the others end the reading."""
-    found: Records = []
+    sound: Records = []
     for message in messages:
         error = message.error()
         if error is None:
-            found.append(message)
+            sound.append(message)
         elif not is_repaired_by_client(error):
             raise meaning(error, f"read for {what}")
-    return found
+    return sound
 
 
 def _place(record: Message) -> TopicPartition:

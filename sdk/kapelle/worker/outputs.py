@@ -62,9 +62,9 @@ class Definition(msgspec.Struct, frozen=True):
 
 def outputs_json(returned: object, *, beside_bytes: int = 0) -> str | None:
     """The output parameters as JSON; None if there are none. `beside_bytes` of their record are already used."""
-    found = {name: _definition(name, value, 0) for name, value in _fields(returned).items() if value is not None}
+    outputs = {name: _definition(name, value, 0) for name, value in _fields(returned).items() if value is not None}
     try:
-        text = msgspec.json.encode(found) if found else b""
+        text = msgspec.json.encode(outputs) if outputs else b""
     except UnicodeEncodeError as error:
         raise BadOutput("", "text of Unicode characters", f"a lone surrogate: {error}") from error
     size = len(text) + beside_bytes
@@ -82,8 +82,8 @@ def signal_json(name: str, params: Mapping[str, str | int], payload: Mapping[str
             raise BadOutput(f"{path}.{param}", "a string or an integer: all else is payload", _shown(value))
         _scalar(f"{path}.{param}", value)
     try:
-        said = {"name": name, "params": dict(params), "payload": dict(payload)}
-        return json.dumps(said, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        document = {"name": name, "params": dict(params), "payload": dict(payload)}
+        return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise BadOutput(path, "something that can be written as JSON", str(error)) from error
 

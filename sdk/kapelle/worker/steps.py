@@ -70,15 +70,15 @@ class Step:
         """The arguments of the function, of the types that its author chose."""
         params: dict[str, object] = msgspec.json.decode(params_json)
         context.params = params
-        found: dict[str, object] = dict.fromkeys(self._contexts, context)
+        arguments: dict[str, object] = dict.fromkeys(self._contexts, context)
         for parameter in self._parameters:
             if parameter.name in params:
-                found[parameter.name] = _converted(parameter, params[parameter.name])
+                arguments[parameter.name] = _converted(parameter, params[parameter.name])
             elif parameter.is_required:
                 raise BadParameter(parameter.name, parameter.expected, "none: the step does not define it")
         if self._takes_rest:
-            found |= {name: value for name, value in params.items() if name not in found}
-        return found
+            arguments |= {name: value for name, value in params.items() if name not in arguments}
+        return arguments
 
 
 def _converted(parameter: Parameter, value: object) -> object:

@@ -39,12 +39,12 @@ def _port(url: httpx.URL) -> int:
 
 def shown(text: str) -> str:
     """A URL for log lines and messages: credentials, the query and the fragment are left out."""
-    scheme, found, rest = text.partition("://")
-    if not found:
+    scheme, colon, rest = text.partition("://")
+    if not colon:
         scheme, rest = "", text
     plain = rest.partition("#")[0]
-    before, asked, _ = plain.partition("?")
+    before, question_mark, _ = plain.partition("?")
     authority, slash, path = before.replace("\\", "/").partition("/")
     host = authority.rpartition("@")[2]
-    told = "…" if "@" in path else path  # for another parser the credentials may end there
-    return f"{scheme}{found}{host}{slash}{told}{'?…' if asked else ''}"[:SHOWN_CHARS_MAX]
+    shown_path = "…" if "@" in path else path  # for another parser the credentials may end there
+    return f"{scheme}{colon}{host}{slash}{shown_path}{'?…' if question_mark else ''}"[:SHOWN_CHARS_MAX]

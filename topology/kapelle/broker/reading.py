@@ -12,7 +12,7 @@ SLICE_S = 0.1
 
 def read_to_end(consumer: Consumer, topic: str, within_s: float) -> list[Message]:
     """All records, then the consumer is closed. It must report ends. Raises `TimeoutError` and `KafkaException`."""
-    found: list[Message] = []
+    messages: list[Message] = []
     until_s = time.monotonic() + within_s
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
@@ -20,9 +20,9 @@ def read_to_end(consumer: Consumer, topic: str, within_s: float) -> list[Message
             for message in consumer.consume(BATCH, SLICE_S):
                 error = message.error()
                 if error is None:
-                    found.append(message)
+                    messages.append(message)
                 elif is_end(error):
-                    return found
+                    return messages
         raise TimeoutError(f"{topic} could not be read in time")
     finally:
         consumer.close()

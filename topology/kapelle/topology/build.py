@@ -107,11 +107,11 @@ class Topology:
 
     def topics(self) -> list[Topic]:
         """Every topic that this topology needs, in a readable order."""
-        found = [Topic(self.topic(s), self.partitions(s), s.keep) for s in self.streams.values() if s != DEAD_LETTERS]
-        found += [Topic(self.changelog(p), self.processor_partitions(p), Keep.LATEST) for p in self.processors]
-        found.append(Topic(self.dead_letters, 1, DEAD_LETTERS.keep))
-        found.append(Topic(self.schemas, 1, Keep.LATEST))
-        return found
+        topics = [Topic(self.topic(s), self.partitions(s), s.keep) for s in self.streams.values() if s != DEAD_LETTERS]
+        topics += [Topic(self.changelog(p), self.processor_partitions(p), Keep.LATEST) for p in self.processors]
+        topics.append(Topic(self.dead_letters, 1, DEAD_LETTERS.keep))
+        topics.append(Topic(self.schemas, 1, Keep.LATEST))
+        return topics
 
     def catalog(self) -> Catalog:
         """Every contract that travels on the streams, and our own."""
@@ -154,16 +154,16 @@ class Topology:
 
 
 def _checked(processors: Iterable[AnyProcessor]) -> Sequence[AnyProcessor]:
-    found = tuple(processors)
-    names = [p.name for p in found]
+    checked = tuple(processors)
+    names = [p.name for p in checked]
     if len(set(names)) != len(names):
         raise BadTopology(f"Expected each processor once, but found {', '.join(sorted(names))}")
-    for processor in found:
+    for processor in checked:
         processor.check()
         inputs = [s.name for s in processor.inputs]
         for name in sorted({n for n in inputs if inputs.count(n) > 1}):
             raise BadTopology(f"Expected {processor.name!r} to read {name!r} once, but it is among its inputs twice")
-    return found
+    return checked
 
 
 def _written(processor: AnyProcessor) -> tuple[Stream, ...]:
@@ -171,10 +171,10 @@ def _written(processor: AnyProcessor) -> tuple[Stream, ...]:
 
 
 def _streams(processors: Iterable[AnyProcessor]) -> dict[str, Stream]:
-    found: dict[str, Stream] = {}
+    streams: dict[str, Stream] = {}
     for processor in processors:
         for stream in (*processor.inputs, *_written(processor)):
-            known = found.setdefault(stream.name, stream)
+            known = streams.setdefault(stream.name, stream)
             if known != stream:
                 raise BadTopology(f"Expected one declaration of stream {stream.name!r}, but found two that differ")
-    return found
+    return streams

@@ -30,8 +30,8 @@ class Original(msgspec.Struct, frozen=True):
 
 def origin_of(message_id: str) -> str | None:
     """The record that a message came from, as operators name it (`kapelle.runs.commands-3@1234`); None for a timer."""
-    found = messages.coordinates_of(message_id)
-    return None if found is None else f"{found.topic}-{found.partition}@{found.offset}"
+    coordinates = messages.coordinates_of(message_id)
+    return None if coordinates is None else f"{coordinates.topic}-{coordinates.partition}@{coordinates.offset}"
 
 
 def letter_bytes_max(record_bytes_max: int) -> int:

@@ -51,10 +51,10 @@ class Delivery:
 
     def target(self, place: Place) -> Shard | None:
         """The shard to hand the command to, or None: the topic then takes it."""
-        found = self._targets.get(place)
-        if found is None:
+        owner = self._targets.get(place)
+        if owner is None:
             return None
-        shard, target = found
+        shard, target = owner
         if self.enabled and shard.active and target.settled:
             return shard
         target.sent = True
@@ -92,7 +92,7 @@ class Delivery:
     def _draw(self, inputs: Sequence[Input], ends: Ends) -> None:
         if not inputs:
             return
-        found = ends([i.place for i in inputs])
+        barriers = ends([i.place for i in inputs])
         for target in inputs:
-            target.barrier = max(target.barrier, found[target.place])
+            target.barrier = max(target.barrier, barriers[target.place])
             target.sent = False

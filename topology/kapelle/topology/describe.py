@@ -200,8 +200,8 @@ def _line(label: str, values: Iterable[str]) -> str:
     return f"  {label:{LABEL_CHARS}}  {', '.join(values) or NONE}"
 
 
-def _count(found: Sequence[object], noun: str) -> str:
-    return f"{len(found) or 'no'} {noun}{'' if len(found) == 1 else 's'}"
+def _count(items: Sequence[object], noun: str) -> str:
+    return f"{len(items) or 'no'} {noun}{'' if len(items) == 1 else 's'}"
 
 
 # For drawing --------------------------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ class Doubts:
 
     def is_certain(self, about: Hashable, answer: object, now_ms: int) -> bool:
         """Whether this answer was given before, and long enough ago. Another answer begins the pause again."""
-        said, at_ms = self._since.get(about, (None, 0))
-        if said != answer or now_ms < at_ms:  # a clock that went back tells nothing about the pause
+        before, at_ms = self._since.get(about, (None, 0))
+        if before != answer or now_ms < at_ms:  # a clock that went back tells nothing about the pause
             _log.warning("%s: %s; checking again to confirm", about, answer)
             self._since[about] = answer, now_ms
             return False

@@ -113,9 +113,9 @@ class InputLost(TopologyError):
         lines = [f"  {loss}" for loss in losses[:LOSSES_SHOWN_MAX]]
         if len(losses) > LOSSES_SHOWN_MAX:
             lines.append(f"  and {len(losses) - LOSSES_SHOWN_MAX} more partitions")
-        told = "\n".join(lines)
+        losses_text = "\n".join(lines)
         super().__init__(
-            f"Expected the inputs of {processor} to hold all records that it has not read, but found:\n{told}\n"
+            f"Expected the inputs of {processor} to hold all records that it has not read, but found:\n{losses_text}\n"
             "Restore the records from a copy if you have one. To continue without them: kapelle processors run … "
             "--on-lost-input skip, which writes a dead letter for each of these lines"
         )

@@ -175,7 +175,7 @@ def exposition_by(
     """The counters of several objects, distinguished by a label, and the lags of their consumers."""
     lines: list[str] = []
     for name, metric in metrics.items():
-        lines += lines_of(metric, [({label: one}, counted[name]) for one, counted in counters.items()])
+        lines += lines_of(metric, [({label: value}, counted[name]) for value, counted in counters.items()])
     lines += _lags(consumers)
     return "\n".join(lines) + "\n"
 
@@ -190,8 +190,8 @@ def _client(statistics: Statistics) -> Iterator[str]:
     labelled = [({**client, "broker": str(b["nodeid"])}, b) for b in brokers]
     yield from lines_of(BROKER_UP, [(labels, b.get("state") == "UP") for labels, b in labelled])
     for path, metric in BROKER.items():
-        found = ((labels, _at(b, path)) for labels, b in labelled)
-        yield from lines_of(metric, [(labels, value) for labels, value in found if value is not None])
+        samples = ((labels, _at(b, path)) for labels, b in labelled)
+        yield from lines_of(metric, [(labels, value) for labels, value in samples if value is not None])
     state = statistics.get("eos", {}).get("txn_state")
     if state:
         yield from lines_of(TRANSACTION, [({**client, "state": str(state)}, 1)])
@@ -220,8 +220,8 @@ def _lags(consumers: Mapping[str, Statistics]) -> Iterator[str]:
 
 def _partitions(statistics: Statistics) -> Iterator[tuple[str, str, Statistics]]:
     """The partitions that a consumer reads, with their topics."""
-    for topic, told in statistics.get("topics", {}).items():
-        for number, partition in told.get("partitions", {}).items():
+    for topic, topic_statistics in statistics.get("topics", {}).items():
+        for number, partition in topic_statistics.get("partitions", {}).items():
             if int(number) >= 0 and partition.get("desired"):
                 yield topic, number, partition
 
@@ -229,15 +229,15 @@ def _partitions(statistics: Statistics) -> Iterator[tuple[str, str, Statistics]]
 def _verdicts(events: Mapping[str, int]) -> Iterator[str]:
     """All verdicts of a metric, also those with a count of zero: a ratio needs both of its numbers."""
     for metric in (SIGNALS, STARTS):
-        told = {verdict: events.get(event, 0) for event, (one, verdict) in VERDICTS.items() if one is metric}
-        yield from lines_of(metric, _by("verdict", told) if any(told.values()) else [])
+        counted = {verdict: events.get(event, 0) for event, (counter, verdict) in VERDICTS.items() if counter is metric}
+        yield from lines_of(metric, _by("verdict", counted) if any(counted.values()) else [])
 
 
-def _tables(found: TableSizes) -> Iterator[str]:
+def _tables(sizes: TableSizes) -> Iterator[str]:
     """Each table by processor and name. Tables whose name begins with "_" belong to the runtime, such as timers."""
-    told = [({"processor": processor, "table": table}, size) for (processor, table), size in sorted(found.items())]
-    yield from lines_of(TABLE_ROWS, [(labels, size.rows) for labels, size in told])
-    yield from lines_of(TABLE_BYTES, [(labels, size.size_bytes) for labels, size in told])
+    samples = [({"processor": processor, "table": table}, size) for (processor, table), size in sorted(sizes.items())]
+    yield from lines_of(TABLE_ROWS, [(labels, size.rows) for labels, size in samples])
+    yield from lines_of(TABLE_BYTES, [(labels, size.size_bytes) for labels, size in samples])
 
 
 def _by(label: str, counted: dict[str, int]) -> list[Sample]:
@@ -246,20 +246,20 @@ def _by(label: str, counted: dict[str, int]) -> list[Sample]:
 
 def _at(broker: Statistics, path: str) -> float | None:
     outer, _, inner = path.partition(".")
-    found = broker.get(outer)
-    return found.get(inner) if inner and isinstance(found, Mapping) else found
+    value = broker.get(outer)
+    return value.get(inner) if inner and isinstance(value, Mapping) else value
 
 
-def histogram(metric: Metric, labels: Labels, found: Times, *, is_first: bool = True) -> Iterator[str]:
+def histogram(metric: Metric, labels: Labels, times: Times, *, is_first: bool = True) -> Iterator[str]:
     """A histogram as Prometheus defines it: for each bound, the count of times up to it."""
     if is_first:
         yield from _heads(metric)
-    counts, below = list(found.counts), 0
+    counts, below = list(times.counts), 0
     for bound, count in zip((*BOUNDS_MS, None), counts, strict=True):
         below += count
         bucket = {**labels, "le": "+Inf" if bound is None else _number(bound * metric.factor)}
         yield f"{metric.name}_bucket{_labels(bucket)} {below}"
-    yield f"{metric.name}_sum{_labels(labels)} {_number(found.sum_ms * metric.factor)}"
+    yield f"{metric.name}_sum{_labels(labels)} {_number(times.sum_ms * metric.factor)}"
     yield f"{metric.name}_count{_labels(labels)} {below}"
 
 

@@ -110,7 +110,11 @@ class Fold:
         ignored, head_bytes = self._ignored[shard.processor.name], self._codec.head_bytes
         self.touched.add(shard)
         last_s, slow_s = perf_counter(), self.slow_s
-        named = {one.offset for one in self.set_aside if one.topic == place.topic and one.partition == place.partition}
+        named = {
+            letter.offset
+            for letter in self.set_aside
+            if letter.topic == place.topic and letter.partition == place.partition
+        }
         for record in records:
             offset = record.offset
             if offset < source.next:
@@ -130,9 +134,9 @@ class Fold:
             if read_keys is not None and (key is None or not key.startswith(read_keys)):
                 continue
             if key is None or data is None:
-                what = "key" if key is None else "value"
+                part = "key" if key is None else "value"
                 self._undecodable(
-                    shard, (place, record), FoldError(f"Expected a key and a value, but the {what} is null")
+                    shard, (place, record), FoldError(f"Expected a key and a value, but the {part} is null")
                 )
                 continue
             try:
@@ -345,8 +349,8 @@ class Fold:
     def _apply_failed(self, shard: Shard, message: Message[object], event: Message[object], error: Exception) -> None:
         if isinstance(error, NOT_THE_PROCESSORS):
             raise error
-        what = f"apply of {type(event.value).__name__}"
-        failed = HandlerFailed(shard.processor.name, what, error, record=origin_of(message.id))
+        stage = f"apply of {type(event.value).__name__}"
+        failed = HandlerFailed(shard.processor.name, stage, error, record=origin_of(message.id))
         if self.on_bug is OnBug.STOP:
             raise failed from error
         # The tables may be half written. Give the cycle up, and put this message aside when it comes again.
@@ -367,8 +371,8 @@ class Fold:
         if isinstance(error, NOT_THE_PROCESSORS):
             raise error
         if self.on_bug is OnBug.STOP:
-            what = f"{stage.lower()} on {type(message.value).__name__} {message.id}"
-            raise HandlerFailed(shard.processor.name, what, error, record=origin_of(message.id)) from error
+            work = f"{stage.lower()} on {type(message.value).__name__} {message.id}"
+            raise HandlerFailed(shard.processor.name, work, error, record=origin_of(message.id)) from error
         self._give_up(shard, message, origin[0], (stage, error))
 
     def _exhausted(self, shard: Shard, message: Message[object], origin: Origin, failure: Failure) -> None:

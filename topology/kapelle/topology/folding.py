@@ -130,7 +130,7 @@ class Folding:
                 fold.flush()
                 if fold.is_slow or self.full(until) or (cascade_until is not None and self._cascade_full()):
                     left = left_over(runs[n:], source.next)
-                    self._counters.records -= sum(one.offset >= source.next for one in stride)
+                    self._counters.records -= sum(record.offset >= source.next for record in stride)
                     return left
         return []
 

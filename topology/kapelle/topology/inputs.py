@@ -76,7 +76,7 @@ class Inputs:
         new = frozenset(self._log.uncommitted(processor, places))
         for shard in shards:
             shard.is_new = any(source.place in new for source in shard.inputs.values())
-            shard.losses = [losses[one.place] for one in shard.inputs.values() if one.place in losses]
+            shard.losses = [losses[input_.place] for input_ in shard.inputs.values() if input_.place in losses]
         return True
 
     def _believed(self, processor: str, losses: Sequence[Loss], now_ms: int) -> bool:

@@ -95,9 +95,9 @@ def redrive_of(codec: Codec, offset: int, data: bytes) -> Redrive:
         )
     if letter.key is None and letter.value is None:
         raise NotRedrivable(f"Expected letter {offset} to hold a record, but it holds none: {letter.reason}")
-    before = [one.value for one in letter.headers if one.name == COUNT_HEADER]
-    count = 1 + max((_number(one) for one in before), default=0)
-    headers = [(one.name, one.value) for one in letter.headers if one.name != COUNT_HEADER]
+    before = [header.value for header in letter.headers if header.name == COUNT_HEADER]
+    count = 1 + max((_number(text) for text in before), default=0)
+    headers = [(header.name, header.value) for header in letter.headers if header.name != COUNT_HEADER]
     headers.append((COUNT_HEADER, str(count).encode()))
     return Redrive(offset, letter.topic, letter.partition, letter.key, letter.value, tuple(headers), count)
 

@@ -74,8 +74,8 @@ class Counters(msgspec.Struct):
 
     def snapshot(self) -> dict[str, float]:
         """All plain values by name."""
-        found = {name: getattr(self, name) for name in (*self.__struct_fields__, "events")}
-        return {name: value for name, value in found.items() if isinstance(value, int | float)}
+        numbers = {name: getattr(self, name) for name in (*self.__struct_fields__, "events")}
+        return {name: value for name, value in numbers.items() if isinstance(value, int | float)}
 
     def by_kind(self) -> dict[str, int]:
         """Events emitted, by the name of their contract. From any thread."""
@@ -94,5 +94,5 @@ class Counters(msgspec.Struct):
         self.fired[kind] = self.fired.get(kind, 0) + 1
 
 
-def _name(found: tuple[type[object], int]) -> str:
-    return found[0].__name__
+def _name(counted: tuple[type[object], int]) -> str:
+    return counted[0].__name__

@@ -88,14 +88,14 @@ class Overtime:
         began_cpu_s = 0.0
         looks = 0
         while not self._stop.wait(limit_s / LOOKS):
-            found = self.current
-            if found is None or found is not seen:
-                seen, looks, began_cpu_s = found, 0, self._cpu_s()
+            current = self.current
+            if current is None or current is not seen:
+                seen, looks, began_cpu_s = current, 0, self._cpu_s()
                 continue
             # Looks are counted, not seconds: a process that was suspended has not used its time.
             looks += 1
             if self._cpu_s() - began_cpu_s >= limit_s or looks >= LOOKS * WAITING_FACTOR:
-                self._fire(found)
+                self._fire(current)
                 looks, began_cpu_s = 0, self._cpu_s()  # code that caught the exception gets it again
 
     def _fire(self, seen: object) -> None:

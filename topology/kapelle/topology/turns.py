@@ -56,10 +56,10 @@ def all_due(shards: Iterable[Shard], limit: int) -> tuple[list[Timer], list[Time
 
 def _due(shard: Shard, limit: int) -> tuple[list[Timer], list[Timer]]:
     kinds = shard.processor.background
-    found = shard.state.due(shard.time.now_ms, limit * BACKGROUND_FACTOR if kinds else limit)
+    due = shard.state.due(shard.time.now_ms, limit * BACKGROUND_FACTOR if kinds else limit)
     timers: list[Timer] = []
     background: list[Timer] = []
-    for key, name, due_at_ms in found:
+    for key, name, due_at_ms in due:
         if (key, name, due_at_ms) not in shard.parked:
             is_last = bool(kinds) and name.partition("/")[0] in kinds
             (background if is_last else timers).append(Timer(shard, key, name, due_at_ms))
@@ -89,8 +89,8 @@ class Turns:
     def taken(self, waiting: Iterable[Timer]) -> Iterator[Timer]:
         """What waits, in turns: first the group whose last turn is longest ago. A turn counts when it is asked for."""
         groups: dict[str, deque[Timer]] = {}
-        for one in sorted(waiting, key=lambda timer: timer.due_at_ms):
-            groups.setdefault(one.group(), deque()).append(one)
+        for timer in sorted(waiting, key=lambda timer: timer.due_at_ms):
+            groups.setdefault(timer.group(), deque()).append(timer)
         order = deque(sorted(groups, key=lambda group: self._last.get(group, 0)))
         if len(self._last) > GROUPS_MAX:
             self._last.clear()

@@ -79,8 +79,8 @@ class Weighing:
 
 def _places(shards: Iterable[Shard]) -> dict[tuple[str, str], list[tuple[bytes, bytes]]]:
     """Where the rows of each table are: one place for each shard."""
-    found: dict[tuple[str, str], list[tuple[bytes, bytes]]] = {}
+    places: dict[tuple[str, str], list[tuple[bytes, bytes]]] = {}
     for shard in shards:
         for table, bounds in shard.state.bounds().items():
-            found.setdefault((shard.processor.name, table), []).append(bounds)
-    return found
+            places.setdefault((shard.processor.name, table), []).append(bounds)
+    return places

@@ -42,7 +42,7 @@ OneInstance = Annotated[int | None, Query(ge=1, le=INT_MAX, description="Return 
 
 
 def _event_filter(types: Types = [], workflow_ids: WorkflowIds = [], instance_id: OneInstance = None) -> EventFilter:  # noqa: B006 - FastAPI's
-    unknown = next((one for one in types if one not in TYPES), None)
+    unknown = next((type_ for type_ in types if type_ not in TYPES), None)
     if unknown is not None:
         raise BadRequest(f"Expected a type of events ({', '.join(TYPES)}), but found {unknown[:80]!r}")
     return EventFilter(frozenset(types), frozenset(workflow_ids), instance_id)

@@ -58,16 +58,16 @@ async def step_actions() -> Response:
 async def list_all(here: Reader, page: Page, filters: InstanceFilters, workflow_id: OneWorkflow = None) -> Response:
     """The latest run of each instance, newest instance first."""
     mark = here.watermark()
-    found = await here.read(browsing.browse, page, structs.replace(filters, workflow_id=workflow_id))
-    return json_response(found, mark=mark)
+    instances = await here.read(browsing.browse, page, structs.replace(filters, workflow_id=workflow_id))
+    return json_response(instances, mark=mark)
 
 
 @router.get("/instances/counts", summary="Count instances", dependencies=VIEWER, responses=READS)
 async def count_all(here: Reader, workflow_id: OneWorkflow = None) -> Response:
     """The number of instances in each status, of one workflow or of all."""
     mark = here.watermark()
-    found = await here.read(browsing.counts, workflow_id)
-    return json_response({"total_count": sum(found.values()), "counts": found}, mark=mark)
+    counts = await here.read(browsing.counts, workflow_id)
+    return json_response({"total_count": sum(counts.values()), "counts": counts}, mark=mark)
 
 
 @router.get("/{workflow_id}/instances", summary="List instances", dependencies=VIEWER, responses=READS)
@@ -77,10 +77,12 @@ async def list_instances(
     """The latest run of each instance of a workflow, newest instance first."""
     mark = here.watermark()
     await _must_exist(here, workflow_id)
-    found = await here.read(browsing.browse, page, structs.replace(filters, workflow_id=workflow_id))
+    instances = await here.read(browsing.browse, page, structs.replace(filters, workflow_id=workflow_id))
     if aggregated:
-        found["elements"] = await here.read(aggregating.told_more, found["elements"], aggregated=True, enriched=False)
-    return json_response(found, mark=mark)
+        instances["elements"] = await here.read(
+            aggregating.told_more, instances["elements"], aggregated=True, enriched=False
+        )
+    return json_response(instances, mark=mark)
 
 
 @router.get("/{workflow_id}/matrix", summary="List instances with their steps", dependencies=VIEWER, responses=READS)
@@ -94,8 +96,8 @@ async def get_matrix(
     """The state of each step of the newest instances of a workflow, after all their runs. One row per instance."""
     mark = here.watermark()
     await _must_exist(here, workflow_id)
-    found = await here.read(aggregating.matrix, workflow_id, limit)
-    return json_response(found, mark=mark)
+    matrix = await here.read(aggregating.matrix, workflow_id, limit)
+    return json_response(matrix, mark=mark)
 
 
 @router.get("/{workflow_id}/instances/{instance_id}", summary="Get an instance", dependencies=VIEWER, responses=READS)
@@ -110,12 +112,12 @@ async def _one_run(
     here: Context, at: tuple[str, int], run_id: int | None, *, aggregated: bool, enriched: bool
 ) -> Response:
     mark = here.watermark()
-    found = await here.read(queries.run, *at, run_id)
-    if found is None:
+    run = await here.read(queries.run, *at, run_id)
+    if run is None:
         raise no_instance(*at, run_id)
     if aggregated or enriched:
-        (found,) = await here.read(aggregating.told_more, [found], aggregated=aggregated, enriched=enriched)
-    return json_response(found, mark=mark)
+        (run,) = await here.read(aggregating.told_more, [run], aggregated=aggregated, enriched=enriched)
+    return json_response(run, mark=mark)
 
 
 @router.get("/{workflow_id}/instances/{instance_id}/runs", summary="List runs", dependencies=VIEWER, responses=READS)
@@ -124,8 +126,8 @@ async def list_runs(here: Reader, workflow_id: WorkflowId, instance_id: Instance
     mark = here.watermark()
     if await here.read(queries.run, workflow_id, instance_id) is None:
         raise no_instance(workflow_id, instance_id)
-    found = await here.read(queries.runs, workflow_id, instance_id, page)
-    return json_response(found, mark=mark)
+    runs = await here.read(queries.runs, workflow_id, instance_id, page)
+    return json_response(runs, mark=mark)
 
 
 @router.get(

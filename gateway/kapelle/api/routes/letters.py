@@ -52,10 +52,10 @@ async def list_letters(
 )
 async def get_letter(here: Here, offset: Offset) -> Response:
     """One dead letter, by its offset."""
-    found = await anyio.to_thread.run_sync(letters_of(here).get, offset)
-    if found is None:
+    letter = await anyio.to_thread.run_sync(letters_of(here).get, offset)
+    if letter is None:
         raise _missing(offset)
-    return json_response(found)
+    return json_response(letter)
 
 
 @router.post(
@@ -67,12 +67,12 @@ async def get_letter(here: Here, offset: Offset) -> Response:
 async def redrive(here: Here, offset: Offset) -> Response:
     """Publish the record of a dead letter to its topic again, with its key and headers. Each call publishes it once."""
     try:
-        found = await anyio.to_thread.run_sync(letters_of(here).redrive, offset)
+        sent = await anyio.to_thread.run_sync(letters_of(here).redrive, offset)
     except (NotRedrivable, UnknownPlace) as error:
         raise Unprocessable(str(error)) from None
-    if found is None:
+    if sent is None:
         raise _missing(offset)
-    record, answer = found
+    record, answer = sent
     at = await asyncio.wrap_future(answer)
     where = {"topic": record.topic, "partition": record.partition, "offset": at.offset}
     return json_response({"letter": offset, **where, "redriven": record.count})

@@ -42,27 +42,27 @@ def no_signal(name: str, sequence: int | None) -> NotFound:
 @router.post(
     "/signals", summary="Announce a signal", dependencies=OPERATOR, responses=WRITES, openapi_extra=REQUEST_BODY
 )
-async def announce(here: Here, caller: Writer, said: Announced) -> Response:
+async def announce(here: Here, caller: Writer, body: Announced) -> Response:
     """Announce that something has happened. Announcements with the same name and id are the same signal.
 
     The body may be a CloudEvent. Its type is the name, its source and id form the id, its data holds the parameters.
     """
-    question = Question(SIGNALS, said.name, said, announcer(said.name))
+    question = Question(SIGNALS, body.name, body, announcer(body.name))
     outcome = await ask(here, caller, question)
-    return json_response({"name": said.name, **_answer(outcome), "request_id": caller.request_id})
+    return json_response({"name": body.name, **_answer(outcome), "request_id": caller.request_id})
 
 
 def _answer(outcome: Outcome) -> dict[str, object]:
-    told = outcome.body
-    first = told.get("first_sequence")
+    members = outcome.body
+    first = members.get("first_sequence")
     more = {
         "duplicate_of": first,
-        "happened_time": told.get("happened_at_ms"),
-        "floor_time": told.get("floor_at_ms"),
+        "happened_time": members.get("happened_at_ms"),
+        "floor_time": members.get("floor_at_ms"),
     }
     return {
-        "signal_id": told["signal_id"],
-        "sequence": told.get("sequence", first),
+        "signal_id": members["signal_id"],
+        "sequence": members.get("sequence", first),
         "status": STATUSES[outcome.kind],
         **{name: value for name, value in more.items() if value is not None},
     }
@@ -118,20 +118,20 @@ async def _known(here: Context, name: str) -> None:
 async def get_signal(here: Reader, name: Name, sequence: RunSelector) -> Response:
     """One signal, by its sequence number, or the latest."""
     mark, number = here.watermark(), number_of(sequence, "signal")
-    found = await here.read(queries.signal, name, number)
-    if found is None:
+    signal = await here.read(queries.signal, name, number)
+    if signal is None:
         raise no_signal(name, number)
-    return json_response(found, mark=mark)
+    return json_response(signal, mark=mark)
 
 
 @router.get(f"{ONE}/explain", summary="Explain the effects of a signal", dependencies=VIEWER, responses=READS)
 async def explain_signal(here: Reader, name: Name, sequence: RunSelector) -> Response:
     """The verdict of each trigger and step that was subscribed to the signal when it arrived, with the reason."""
     mark, number = here.watermark(), number_of(sequence, "signal")
-    found = await here.read(explaining.explained, name, number)
-    if found is None:
+    explanation = await here.read(explaining.explained, name, number)
+    if explanation is None:
         raise no_signal(name, number)
-    return json_response(found, mark=mark)
+    return json_response(explanation, mark=mark)
 
 
 @router.get(f"{ONE}/lineage", summary="Get the lineage of a signal", dependencies=VIEWER, responses=READS)
@@ -147,10 +147,10 @@ async def signal_lineage(
     In the direction `backward`: the step that announced the signal, and the causes of its instance.
     """
     mark, number = here.watermark(), number_of(sequence, "signal")
-    found = await here.read(queries.signal, name, number)
-    if found is None:
+    signal = await here.read(queries.signal, name, number)
+    if signal is None:
         raise no_signal(name, number)
-    graph = await here.read(lineage.of_signal, (name, found["sequence"]), direction, depth)
+    graph = await here.read(lineage.of_signal, (name, signal["sequence"]), direction, depth)
     return json_response(graph, mark=mark)
 
 
@@ -183,8 +183,8 @@ async def list_triggers(
     mark = here.watermark()
     if await here.read(workflows.workflow, workflow_id) is None:
         raise no_workflow(workflow_id)
-    found = await here.read(triggers.listed, workflow_id, with_disarmed=with_disarmed)
-    return json_response({"workflow_id": workflow_id, "triggers": found}, mark=mark)
+    listed = await here.read(triggers.listed, workflow_id, with_disarmed=with_disarmed)
+    return json_response({"workflow_id": workflow_id, "triggers": listed}, mark=mark)
 
 
 @router.get(
@@ -196,7 +196,7 @@ async def list_triggers(
 async def explain_triggers(here: Reader, workflow_id: WorkflowId) -> Response:
     """For each trigger, its latest signals, the verdict on each, and the signals that are missing."""
     mark = here.watermark()
-    found = await here.read(triggers.explained, workflow_id)
-    if found is None:
+    explanation = await here.read(triggers.explained, workflow_id)
+    if explanation is None:
         raise no_workflow(workflow_id)
-    return json_response(found, mark=mark)
+    return json_response(explanation, mark=mark)

@@ -28,8 +28,8 @@ class _Written(msgspec.Struct):
 
 
 def _claims(request: Request) -> Claims:
-    found: Claims = request.app.state.claims
-    return found
+    claims: Claims = request.app.state.claims
+    return claims
 
 
 @router.post("/poll", summary="Poll for tasks", responses=WRITES)
@@ -46,29 +46,29 @@ async def reports(request: Request, here: Here, caller: Writer, body: ReportsBod
     written = _as_written((await members_of(request)).get("reports"))
     sent = [
         TaskReport(
-            one.token,
-            one.workflow_id,
-            one.instance_id,
-            one.step_id,
+            report.token,
+            report.workflow_id,
+            report.instance_id,
+            report.step_id,
             body.worker,
-            Report(one.report),
-            one.message,
+            Report(report.report),
+            report.message,
             outputs,
             signals,
-            one.log,
+            report.log,
         )
-        for one, (outputs, signals) in zip(body.reports, written, strict=True)
+        for report, (outputs, signals) in zip(body.reports, written, strict=True)
     ]
     result = await report(here, sent, caller.wait_s)
-    cancelled = await _claims(request).cancelled_of(body.worker, {one.token for one in sent})
-    answer: dict[str, object] = {"results": [one.record() for one in result], "cancelled": cancelled}
+    cancelled = await _claims(request).cancelled_of(body.worker, {report.token for report in sent})
+    answer: dict[str, object] = {"results": [report.record() for report in result], "cancelled": cancelled}
     return json_response(answer)
 
 
 def _as_written(raw: msgspec.Raw | None) -> Sequence[tuple[str | None, str | None]]:
     """The outputs and the signals of each report as JSON text."""
-    found = msgspec.json.decode(raw or b"[]", type=list[_Written])
-    return [(_text(one.outputs), _text(one.signals)) for one in found]
+    written = msgspec.json.decode(raw or b"[]", type=list[_Written])
+    return [(_text(report.outputs), _text(report.signals)) for report in written]
 
 
 def _text(raw: msgspec.Raw) -> str | None:

@@ -43,33 +43,33 @@ async def list_workflows(
 async def list_versions(here: Reader, workflow_id: WorkflowId, page: Page) -> Response:
     """The versions of a workflow, latest first."""
     mark = here.watermark()
-    found = await here.read(queries.versions, workflow_id, page)
-    if not found["total_count"]:
+    versions = await here.read(queries.versions, workflow_id, page)
+    if not versions["total_count"]:
         raise no_workflow(workflow_id)
-    return json_response(found, mark=mark)
+    return json_response(versions, mark=mark)
 
 
 @router.get("/{workflow_id}/versions/{version}", summary="Get a version", dependencies=VIEWER, responses=READS)
 async def get_version(here: Reader, workflow_id: WorkflowId, version: Selector) -> Response:
     """The definition of a version, with the current properties of its workflow."""
     mark = here.watermark()
-    word = version.lower()
-    if word not in ("active", "latest", "default") and not (word.isascii() and word.isdigit()):
+    selector = version.lower()
+    if selector not in ("active", "latest", "default") and not (selector.isascii() and selector.isdigit()):
         raise BadRequest(f"Expected active, latest, default or a number as version, but found {version!r}")
-    found = await here.read(queries.definition, workflow_id, word)
-    if found is None:
-        raise NotFound(f"Expected version {word} of workflow {workflow_id!r} to exist, but it does not")
-    return json_response(found, mark=mark)
+    definition = await here.read(queries.definition, workflow_id, selector)
+    if definition is None:
+        raise NotFound(f"Expected version {selector} of workflow {workflow_id!r} to exist, but it does not")
+    return json_response(definition, mark=mark)
 
 
 @router.get("/{workflow_id}/overview", summary="Get an overview of a workflow", dependencies=VIEWER, responses=READS)
 async def get_overview(here: Reader, workflow_id: WorkflowId) -> Response:
     """The versions and properties of a workflow, and the number of its instances in each status."""
     mark = here.watermark()
-    found = await here.read(queries.overview, workflow_id)
-    if found is None:
+    overview = await here.read(queries.overview, workflow_id)
+    if overview is None:
         raise no_workflow(workflow_id)
-    return json_response(found, mark=mark)
+    return json_response(overview, mark=mark)
 
 
 @router.get("/{workflow_id}/timeline", summary="Get the timeline of a workflow", dependencies=VIEWER, responses=READS)
@@ -78,8 +78,8 @@ async def get_timeline(here: Reader, workflow_id: WorkflowId) -> Response:
     mark = here.watermark()
     if await here.read(queries.workflow, workflow_id) is None:
         raise no_workflow(workflow_id)
-    found = await here.read(queries.notes, workflow_id)
-    return json_response({"workflow_id": workflow_id, "timeline_events": found}, mark=mark)
+    notes = await here.read(queries.notes, workflow_id)
+    return json_response({"workflow_id": workflow_id, "timeline_events": notes}, mark=mark)
 
 
 # What can be done ----------------------------------------------------------------------------------------------------
@@ -139,14 +139,14 @@ async def act_on_all(
     iterations or of rounds stands for those that run: a `foreach` launches more unless one has failed. They are in no
     queue, so there is nothing to unblock.
     """
-    said = body or ActionBody()
-    caller = caller.named(said.request_id)
+    options = body or ActionBody()
+    caller = caller.named(options.request_id)
     if is_inline(workflow_id):
-        return json_response(await _act_on_children(here, caller, workflow_id, action, said.reason))
+        return json_response(await _act_on_children(here, caller, workflow_id, action, options.reason))
     if action is EndAction.UNBLOCK:
-        unblock = c.UnblockInstances(caller.request_id, caller.user, said.reason)
+        unblock = c.UnblockInstances(caller.request_id, caller.user, options.reason)
         return json_response(await tell(here, caller, workflow_id, unblock))
-    command = c.TerminateInstances(caller.request_id, caller.user, Action[action.name], said.reason)
+    command = c.TerminateInstances(caller.request_id, caller.user, Action[action.name], options.reason)
     answer = await tell(here, caller, workflow_id, command)
     answer["count"] = await here.read(queries.terminated, workflow_id, caller.request_id)
     return json_response(answer)
@@ -156,10 +156,10 @@ async def _act_on_children(
     here: Context, caller: Caller, inline_id: str, action: EndAction, reason: str
 ) -> dict[str, object]:
     """Ask the parent of iterations or rounds: no workflow was pushed under their id."""
-    found = await here.read(instances.first_of, inline_id)
-    if found is None:
+    place = await here.read(instances.first_of, inline_id)
+    if place is None:
         raise no_workflow(inline_id)
-    number, workflow_id, instance_id, step_id = found
+    number, workflow_id, instance_id, step_id = place
     if action is EndAction.UNBLOCK:
         return await unblock_child(here, caller, (inline_id, number), reason)
     command = c.TerminateChildren(caller.request_id, caller.user, step_id, Action[action.name], reason)

@@ -42,11 +42,11 @@ def reached(case: Case) -> Iterator[Finding]:
     try:
         count = len(case.brokers)
     except KafkaException as error:
-        said = why(case.settings) or error.args[0]
+        cause = why(case.settings) or error.args[0]
         yield Finding(
             "broker",
             Verdict.WRONG,
-            f"no broker at {servers} answered within {case.timeout_s:g} s: {said.str()}",
+            f"no broker at {servers} answered within {case.timeout_s:g} s: {cause.str()}",
             "Start a broker, or correct the address, network, TLS or login in --bootstrap-servers, --config and -X",
         )
         return
@@ -66,12 +66,12 @@ def release(case: Case) -> Iterator[Finding]:
     if not apis:
         yield Finding("version", Verdict.WARNING, "the client could not detect the version of the brokers")
         return
-    found = release_of(apis)
-    text = f"Apache Kafka {found[0]}.{found[1]} or newer, or compatible"
-    if found < LEAST:
+    version = release_of(apis)
+    text = f"Apache Kafka {version[0]}.{version[1]} or newer, or compatible"
+    if version < LEAST:
         advice = "Upgrade to Kafka 4.0 or newer: brokers before 2.5 do not fence members that lost their partitions"
         yield Finding("version", Verdict.WRONG, "older than Apache Kafka 2.5", advice)
-    elif found < ADVISED:
+    elif version < ADVISED:
         advice = "This version works. 4.0 or newer has KIP-848 and fewer causes of hanging transactions"
         yield Finding("version", Verdict.WARNING, text, advice)
     else:
@@ -80,10 +80,10 @@ def release(case: Case) -> Iterator[Finding]:
 
 def release_of(apis: Apis) -> tuple[int, int]:
     """The oldest release that takes all of these requests, as far as the table tells."""
-    found = next((since for key, version, since in RELEASES if apis.get(key, (0, -1))[1] >= version), (0, 0))
-    if found < ADVISED and apis.get(FETCH, (0, 0))[0] >= FETCH_MIN_SINCE_4:
+    release = next((since for key, version, since in RELEASES if apis.get(key, (0, -1))[1] >= version), (0, 0))
+    if release < ADVISED and apis.get(FETCH, (0, 0))[0] >= FETCH_MIN_SINCE_4:
         return ADVISED
-    return found
+    return release
 
 
 def taken_by(case: Case) -> Apis:
@@ -97,8 +97,8 @@ def taken_by(case: Case) -> Apis:
     while not any("ApiKey Fetch " in line for line in lines) and time.monotonic() < until:
         admin.poll(SLICE_S)
     admin.poll(SLICE_S)  # the rest of what was said at once
-    found = [matched.groups() for line in lines for matched in _API.finditer(line)]
-    return {int(key): (int(least), int(most)) for key, least, most in found}
+    ranges = [matched.groups() for line in lines for matched in _API.finditer(line)]
+    return {int(key): (int(least), int(most)) for key, least, most in ranges}
 
 
 class _Keeping(logging.Handler):
@@ -207,8 +207,8 @@ def settings(case: Case) -> Iterator[Finding]:
         values = {number: config[rule.setting] for number, config in configs.items() if config.get(rule.setting)}
         wrong = {number: value for number, value in values.items() if not rule.holds(value, case)}
         if wrong:
-            told = ", ".join(f"{value} (broker {number})" for number, value in wrong.items())
-            found = f"expected {rule.expected(case)}, but found {told}"
+            shown = ", ".join(f"{value} (broker {number})" for number, value in wrong.items())
+            found = f"expected {rule.expected(case)}, but found {shown}"
             yield Finding(rule.setting, rule.verdict, found, rule.advice)
         elif values:
             yield Finding(rule.setting, Verdict.OK, ", ".join(sorted(set(values.values()))))

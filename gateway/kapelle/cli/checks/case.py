@@ -104,23 +104,23 @@ class Case(msgspec.Struct, kw_only=True, dict=True):
         often stays without an answer as long as one waits for it, and the second has it at once.
         """
         for timeout_s in (min(SHORTLY_S, self.timeout_s), self.timeout_s):
-            asked = self.admin.describe_consumer_groups(list(names), request_timeout=timeout_s, **options)
-            if timeout_s >= self.timeout_s or not any(_is_late(future) for future in asked.values()):
+            answers = self.admin.describe_consumer_groups(list(names), request_timeout=timeout_s, **options)
+            if timeout_s >= self.timeout_s or not any(_is_late(future) for future in answers.values()):
                 break
-        return dict(asked)
+        return dict(answers)
 
     def replicas(self, topic: str) -> int:
         """The replicas of the partition that has the fewest; 0 if there is no such topic."""
-        found = self.metadata.topics.get(topic)
-        return min((len(p.replicas) for p in found.partitions.values()), default=0) if found else 0
+        description = self.metadata.topics.get(topic)
+        return min((len(p.replicas) for p in description.partitions.values()), default=0) if description else 0
 
     def _configs(self, kind: ResourceType, names: Sequence[str]) -> Configs:
         if not names:
             return {}
-        asked = self.admin.describe_configs(
+        answers = self.admin.describe_configs(
             [ConfigResource(kind, name) for name in names], request_timeout=self.timeout_s
         )
-        return {r.name: {k: e.value or "" for k, e in future.result().items()} for r, future in asked.items()}
+        return {r.name: {k: e.value or "" for k, e in future.result().items()} for r, future in answers.items()}
 
 
 Check = Callable[[Case], Iterator[Finding]]
@@ -131,18 +131,18 @@ def looked_at(name: str, check: Check, case: Case) -> Iterator[Finding]:
     try:
         yield from _found(check, case)
     except (KafkaException, TopologyError) as error:
-        said = kafka_error(error)
+        cause = kafka_error(error)
         if isinstance(error, Unanswered):
             yield Finding(name, Verdict.WARNING, f"check failed: {error}", "Try again")
             return
-        if said is None or isinstance(error, BadSetting):
+        if cause is None or isinstance(error, BadSetting):
             raise
         advice = (
             "Run the check as a principal with the right to describe, or ignore this"
-            if is_refused(said)
+            if is_refused(cause)
             else "Try again"
         )
-        yield Finding(name, Verdict.WARNING, f"check failed: {_told(said)}", advice)
+        yield Finding(name, Verdict.WARNING, f"check failed: {_told(cause)}", advice)
 
 
 def _found(check: Check, case: Case) -> list[Finding]:
@@ -150,27 +150,27 @@ def _found(check: Check, case: Case) -> list[Finding]:
     until_s, is_again = time.monotonic() + case.timeout_s, False
     while True:
         try:
-            found = list(check(case))
+            findings = list(check(case))
         except (KafkaException, TopologyError) as error:
-            said = kafka_error(error)
-            if said is not None and seeks_coordinator(said) and time.monotonic() < until_s:
+            cause = kafka_error(error)
+            if cause is not None and seeks_coordinator(cause) and time.monotonic() < until_s:
                 time.sleep(SLICE_S)
                 continue
-            if said is None or not is_away(said) or not case.is_patient:
+            if cause is None or not is_away(cause) or not case.is_patient:
                 raise
             case.is_patient, is_again = False, True
         else:
             case.is_patient |= is_again
-            return found
+            return findings
 
 
 def _is_late(future: Future[ConsumerGroupDescription]) -> bool:
     failure = future.exception()
-    said = None if failure is None else kafka_error(failure)
-    return said is not None and is_timeout(said)
+    cause = None if failure is None else kafka_error(failure)
+    return cause is not None and is_timeout(cause)
 
 
-def _told(said: KafkaError) -> str:
+def _told(error: KafkaError) -> str:
     """What librdkafka says; of some errors it gives nothing but the request."""
-    text = str(said.str())
-    return f"{text}{said.name()}" if text.endswith(": ") else text
+    text = str(error.str())
+    return f"{text}{error.name()}" if text.endswith(": ") else text

@@ -19,10 +19,10 @@ ADVICE: Final = "Synchronize the clocks of all machines with NTP: time-outs, lea
 
 def brokers(case: Case) -> Iterator[Finding]:
     """The clock of the brokers, by what they wrote last: not before the transaction that was tried, if one was."""
-    found = case.metadata.topics.get(TRANSACTIONS) or case.admin.list_topics(
+    description = case.metadata.topics.get(TRANSACTIONS) or case.admin.list_topics(
         TRANSACTIONS, timeout=case.timeout_s
     ).topics.get(TRANSACTIONS)
-    numbers = list(found.partitions) if found else []
+    numbers = list(description.partitions) if description else []
     times = _latest(case, [(TRANSACTIONS, number) for number in numbers])
     if not times:
         yield Finding("clock of the brokers", Verdict.OK, "unknown: there was no transaction yet")

@@ -47,10 +47,10 @@ def _room(path: Path, needed_mb: int) -> Finding:
 
 
 def _speed(path: Path, speed_mb_s: float) -> Finding:
-    told = f"{speed_mb_s:,.0f} MB/s, synced, in {path}"
+    speed = f"{speed_mb_s:,.0f} MB/s, synced, in {path}"
     if speed_mb_s >= SPEED_MB_S:
-        return Finding("write speed", Verdict.OK, told)
-    found = f"expected {SPEED_MB_S} MB/s or more, but found {told}"
+        return Finding("write speed", Verdict.OK, speed)
+    found = f"expected {SPEED_MB_S} MB/s or more, but found {speed}"
     return Finding(
         "write speed", Verdict.WARNING, found, "Put --state-dir on a faster disk: restoring takes long on this one"
     )
@@ -85,7 +85,7 @@ def filesystem(path: Path, mounts: Path = MOUNTS) -> str:
         lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return ""
-    found = path.resolve()
+    resolved = path.resolve()
     kinds = {Path(words[1].replace("\\040", " ")): words[2] for words in map(str.split, lines) if len(words) > 2}
-    best = max((mount for mount in kinds if found.is_relative_to(mount)), key=lambda m: len(m.parts), default=None)
+    best = max((mount for mount in kinds if resolved.is_relative_to(mount)), key=lambda m: len(m.parts), default=None)
     return kinds[best] if best is not None else ""

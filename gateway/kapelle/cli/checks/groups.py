@@ -32,17 +32,17 @@ def members(case: Case) -> Iterator[Finding]:
     groups = {case.topology.group(name): name for name in case.topology.processors}
     if not groups:
         return
-    found = {groups[group]: future.result() for group, future in case.groups(list(groups)).items()}
-    idle = [name for name, told in found.items() if not told.members]
+    described = {groups[group]: future.result() for group, future in case.groups(list(groups)).items()}
+    idle = [name for name, group in described.items() if not group.members]
     other = [
-        f"{name} ({told.type.name.lower()})"
-        for name, told in found.items()
-        if told.members and told.type.name.lower() not in (case.settings.protocol.value, "unknown")
+        f"{name} ({group.type.name.lower()})"
+        for name, group in described.items()
+        if group.members and group.type.name.lower() not in (case.settings.protocol.value, "unknown")
     ]
     moving = [
         name
-        for name, told in found.items()
-        if told.members and told.state not in (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY)
+        for name, group in described.items()
+        if group.members and group.state not in (ConsumerGroupState.STABLE, ConsumerGroupState.EMPTY)
     ]
     if idle:
         advice = case.target.command("processors", "run", but=["--state-dir", "DIR"])
@@ -54,8 +54,8 @@ def members(case: Case) -> Iterator[Finding]:
         advice = "Check again in a moment. If it persists, processes join and leave all the time: see their logs"
         yield Finding("groups", Verdict.WARNING, f"{some(moving)} rebalancing", advice)
     if not (idle or other or moving):
-        count = sum(len(told.members) for told in found.values())
-        yield Finding("groups", Verdict.OK, f"{len(found)} groups, {count} members")
+        count = sum(len(group.members) for group in described.values())
+        yield Finding("groups", Verdict.OK, f"{len(described)} groups, {count} members")
 
 
 def offsets(case: Case) -> Iterator[Finding]:
@@ -110,12 +110,12 @@ def _check_changelog(case: Case, processor: str, positions: Sequence[TopicPartit
 
 def _losses(case: Case, processor: str, positions: Sequence[TopicPartition]) -> list[Loss]:
     """What of the inputs was deleted before it was read."""
-    asked = Offsets(case.settings)
+    offsets = Offsets(case.settings)
     try:
         ids = Topics(case.topology, case.settings).identities(_topics(case, processor)[:-1])
-        return losses_of(positions, ids, asked)
+        return losses_of(positions, ids, offsets)
     finally:
-        asked.close()
+        offsets.close()
 
 
 def _skipping(case: Case) -> str:
@@ -152,16 +152,16 @@ def _begun(case: Case, held: Places) -> Places:
         "isolation.level": "read_uncommitted",
     }
     consumer = made(Consumer, config)
-    found: dict[tuple[str, int], int] = {}
+    begun: dict[tuple[str, int], int] = {}
     try:
         for (topic, number), offset in held.items():
             consumer.assign([TopicPartition(topic, number, offset)])
             message = consumer.poll(case.timeout_s)
             if message is not None and message.error() is None:
-                found[topic, number] = message.timestamp()[1]
+                begun[topic, number] = message.timestamp()[1]
     finally:
         consumer.close()
-    return found
+    return begun
 
 
 def _ends(case: Case, places: Sequence[tuple[str, int]], level: IsolationLevel) -> Places:
@@ -174,5 +174,5 @@ def _asked(
     spec: OffsetSpec,
     level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
 ) -> Places:
-    found = list_offsets(case.admin, places, spec, isolation=level, timeout_s=case.timeout_s)
-    return {(place.topic, place.partition): offset for place, offset in found.items()}
+    offsets = list_offsets(case.admin, places, spec, isolation=level, timeout_s=case.timeout_s)
+    return {(place.topic, place.partition): offset for place, offset in offsets.items()}

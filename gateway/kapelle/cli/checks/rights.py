@@ -43,25 +43,25 @@ def _groups(case: Case) -> list[str]:
     """The groups of a role that are known by their whole names."""
     if case.role is Role.PROCESSORS:
         return [case.topology.group(name) for name in case.topology.processors]
-    found = (acl for acl in acls(case.topology) if acl.role is case.role and acl.resource == "GROUP")
-    return [acl.name for acl in found if not acl.prefixed]
+    rules = (acl for acl in acls(case.topology) if acl.role is case.role and acl.resource == "GROUP")
+    return [acl.name for acl in rules if not acl.prefixed]
 
 
 def _of_topics(case: Case) -> Mapping[str, set[str]]:
     # All that there should be: those that may not be described are not in the list of those that are there.
     names = TopicCollection([topic.name for topic in case.topology.topics()])
-    asked = case.admin.describe_topics(names, include_authorized_operations=True, request_timeout=case.timeout_s)
-    found = {name: _operations(future) for name, future in asked.items()}
-    return {name: operations for name, operations in found.items() if operations is not None}
+    answers = case.admin.describe_topics(names, include_authorized_operations=True, request_timeout=case.timeout_s)
+    described = {name: _operations(future) for name, future in answers.items()}
+    return {name: operations for name, operations in described.items() if operations is not None}
 
 
 def _of_groups(case: Case) -> Mapping[str, set[str]]:
     names = _groups(case)
     if not names or not case.has_groups:
         return {}
-    asked = case.groups(names, include_authorized_operations=True)
-    found = {name: _operations(future) for name, future in asked.items()}
-    return {name: operations for name, operations in found.items() if operations is not None}
+    answers = case.groups(names, include_authorized_operations=True)
+    described = {name: _operations(future) for name, future in answers.items()}
+    return {name: operations for name, operations in described.items() if operations is not None}
 
 
 def _operations(future: Future[TopicDescription] | Future[ConsumerGroupDescription]) -> set[str] | None:
@@ -85,12 +85,12 @@ def tried(case: Case) -> Iterator[Finding]:
     try:
         producer.init_transactions(case.timeout_s)
     except KafkaException as error:
-        said = error.args[0]
+        cause = error.args[0]
         advice = "Check the settings and topics of transactions above: transaction.state.log.*, and the coordinator"
-        if is_refused(said):
+        if is_refused(cause):
             needed = [a for a in acls(case.topology) if (a.role, a.resource) == (case.role, "TRANSACTIONAL_ID")]
             advice = f"{needed[0].command(case.settings.bootstrap_servers)}; or see transaction.max.timeout.ms above"
-        yield Finding("transactions", Verdict.WRONG, f"a transaction could not be started: {said.str()}", advice)
+        yield Finding("transactions", Verdict.WRONG, f"a transaction could not be started: {cause.str()}", advice)
         return
     case.tried_at_ms = began_at_ms
     yield Finding("transactions", Verdict.OK, "a transaction was started and aborted")

@@ -74,5 +74,5 @@ def kept(case: Case) -> Iterator[Finding]:
 
 def some(names: list[str]) -> str:
     """A few of the names, and how many there are."""
-    told = ", ".join(names[:SHOWN_MAX])
-    return told if len(names) <= SHOWN_MAX else f"{told} and {len(names) - SHOWN_MAX} more"
+    shown = ", ".join(names[:SHOWN_MAX])
+    return shown if len(names) <= SHOWN_MAX else f"{shown} and {len(names) - SHOWN_MAX} more"

@@ -239,9 +239,9 @@ def _watch(heard: Stopping, failures: Sequence[Failure]) -> None:
     """Wait until told to stop. A part that has failed ends the whole, with its reason."""
     while not heard.pause(WATCH_S):
         for failure in failures:
-            found = failure()
-            if found is not None:
-                raise found
+            reason = failure()
+            if reason is not None:
+                raise reason
 
 
 def _welcome(url: str, options: DevOptions, took_s: float) -> None:

@@ -66,8 +66,8 @@ def _last(target: Target, count: int) -> Sequence[Letter]:
     topology, kafka = target.topology(), target.kafka()
     codec = codec_of(topology, kafka)
     with reaching(kafka):
-        found = last_records(kafka, topology.dead_letters, count)
-    return [shown(codec, offset, data) for offset, data in found]
+        records = last_records(kafka, topology.dead_letters, count)
+    return [shown(codec, offset, data) for offset, data in records]
 
 
 def _show(letters: Sequence[Letter]) -> None:
@@ -123,8 +123,8 @@ def show(
     topology, kafka = target.topology(), target.kafka()
     codec = codec_of(topology, kafka)
     with reaching(kafka):
-        found = records_at(kafka, topology.dead_letters, offsets)
-    output.show([shown(codec, offset, data) for offset, data in found], form, _show)
+        records = records_at(kafka, topology.dead_letters, offsets)
+    output.show([shown(codec, offset, data) for offset, data in records], form, _show)
 
 
 @group.command()
@@ -154,16 +154,16 @@ def redrive(
 
 
 def _show_places(done: Sequence[Letter]) -> None:
-    for one in done:
-        output.data(f"{one['topic']} partition {one['partition']} offset {one['offset']}")
+    for place in done:
+        output.data(f"{place['topic']} partition {place['partition']} offset {place['offset']}")
 
 
 def _redriven(target: Target, offsets: Sequence[int], *, yes: bool) -> Sequence[Letter]:
     topology, kafka = target.topology(), target.kafka()
     codec = codec_of(topology, kafka)
     with reaching(kafka):
-        found = records_at(kafka, topology.dead_letters, offsets)
-        redrives = [redrive_of(codec, offset, data) for offset, data in found]
+        records = records_at(kafka, topology.dead_letters, offsets)
+        redrives = [redrive_of(codec, offset, data) for offset, data in records]
         if not yes:
             _confirm(redrives)
         return redriven(kafka, redrives)
@@ -176,16 +176,16 @@ def _redriven_here(url: str, offsets: Sequence[int], *, yes: bool) -> Sequence[L
 
     letters = [_served(url, offset) for offset in dict.fromkeys(offsets)]
     if not yes:
-        for one in letters:
-            output.say(f"letter {one['offset']}: {one.get('reason') or one.get('unreadable')}")
+        for letter in letters:
+            output.say(f"letter {letter['offset']}: {letter.get('reason') or letter.get('unreadable')}")
         typer.confirm(f"Publish {output.counted(len(letters), 'record')} again?", abort=True, err=True)
     with connected(url) as client:
-        paths = [("dead-letters", one["offset"], "actions", "redrive") for one in letters]
+        paths = [("dead-letters", letter["offset"], "actions", "redrive") for letter in letters]
         return [client.send(write("POST", Object, *path)) for path in paths]
 
 
 def _confirm(redrives: Sequence[Redrive]) -> None:
-    for one in redrives:
-        before = f", redriven {output.counted(one.count - 1, 'time')} before" if one.count > 1 else ""
-        output.say(f"letter {one.letter}: to {one.topic} partition {one.partition}{before}")
+    for redrive in redrives:
+        before = f", redriven {output.counted(redrive.count - 1, 'time')} before" if redrive.count > 1 else ""
+        output.say(f"letter {redrive.letter}: to {redrive.topic} partition {redrive.partition}{before}")
     typer.confirm(f"Publish {output.counted(len(redrives), 'record')} again?", abort=True, err=True)

@@ -93,8 +93,8 @@ def doctor(
     case = Case(
         target=target, topology=target.topology(), settings=kafka, role=role, state_dir=state_dir, free_mb=free_mb
     )
-    found = output.show_each(findings(case), form, _show)
-    counted = Counter(finding.verdict for finding in found)
+    shown = output.show_each(findings(case), form, _show)
+    counted = Counter(finding.verdict for finding in shown)
     output.say(", ".join(f"{counted[verdict]} {verdict}" for verdict in Verdict))
     if counted[Verdict.WRONG]:
         raise typer.Exit(ExitCode.FAILURE)

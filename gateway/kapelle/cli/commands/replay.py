@@ -132,14 +132,14 @@ def diff(
       kapelle replay diff monday.avro tuesday.avro
     """
     source = HistorySource(target=target, data=data, file=file, registry=registry, passes_over=pass_over)
-    found = _compared(source, (before, after), (what, names or ()), count)
-    output.show_each(found[:count], form, _show)
-    more = f", more exist: use -n {count * 10}" if len(found) > count else ""
-    output.say(f"{output.counted(min(len(found), count), 'row')} differ{'s' if len(found) == 1 else ''}{more}")
+    rows = _compared(source, (before, after), (what, names or ()), count)
+    output.show_each(rows[:count], form, _show)
+    more = f", more exist: use -n {count * 10}" if len(rows) > count else ""
+    output.say(f"{output.counted(min(len(rows), count), 'row')} differ{'s' if len(rows) == 1 else ''}{more}")
 
 
 def _compared(
-    source: HistorySource, moments: tuple[str, str], asked: tuple[SubjectKind, Sequence[str]], count: int
+    source: HistorySource, moments: tuple[str, str], subject: tuple[SubjectKind, Sequence[str]], count: int
 ) -> "list[Changed]":
     from kapelle.topology.replay.changes import changed  # noqa: PLC0415 - slow to import
     from kapelle.topology.replay.moments import END  # noqa: PLC0415
@@ -150,15 +150,15 @@ def _compared(
     texts = [END if each else text for each, text in zip(files, moments, strict=True)]
     progress = Progress()
     with (
-        scratch() as one,
+        scratch() as store,
         scratch() as other,
         opened_history(places[0]) as first,
         nullcontext(first) if places[0] == places[1] else opened_history(places[1]) as second,
     ):
-        before = first, source.moment(texts[0], first.topology), one
+        before = first, source.moment(texts[0], first.topology), store
         after = second, source.moment(texts[1], second.topology), other
-        found = changed(before, after, subjects(first.topology, *asked), progress.folding)
-        return list(islice(found, count + 1))
+        rows = changed(before, after, subjects(first.topology, *subject), progress.folding)
+        return list(islice(rows, count + 1))
 
 
 def _show(changed: "Changed") -> None:

@@ -165,29 +165,29 @@ def list_runs(
             raise BadParam("Expected no filter but --status with --parent and --step, but found another one")
         at = step_at(parent, step_id)
         with connected(url) as client:
-            wanted = [one.upper() for one in status or ()]
+            wanted = [state.upper() for state in status or ()]
             page = client.steps.children(at, status=wanted, limit=limit, cursor=cursor)
         heads = ("workflow", "instance", "run", "status", "created", "took", "reason")
-        tables.show_page(page, form, heads, lambda one: (*_row(one), one.reason))
+        tables.show_page(page, form, heads, lambda record: (*_row(record), record.reason))
         return
-    asked: InstanceFilters = {"status": [one.upper() for one in status or ()], "tags": tag or ()}
-    asked["params"] = dict(_named(one) for one in param or ())
+    filters: InstanceFilters = {"status": [state.upper() for state in status or ()], "tags": tag or ()}
+    filters["params"] = dict(_named(text) for text in param or ())
     for name, value in {"initiator": initiator, "since": since, "until": until}.items():
         if value is not None:
-            asked[name] = value  # type: ignore[literal-required] # three of its own names
+            filters[name] = value  # type: ignore[literal-required] # three of its own names
     with connected(url) as client:
-        page = client.instances.list(workflow_id, limit=limit, cursor=cursor, **asked)
+        page = client.instances.list(workflow_id, limit=limit, cursor=cursor, **filters)
     tables.show_page(page, form, ("workflow", "instance", "run", "status", "created", "took"), _row)
 
 
-def _row(one: "InstanceRecord") -> tuple[tables.Cell, ...]:
+def _row(record: "InstanceRecord") -> tuple[tables.Cell, ...]:
     return (
-        one.workflow_id,
-        one.workflow_instance_id,
-        one.workflow_run_id,
-        one.status,
-        tables.at(one.create_time),
-        tables.lasted(one.start_time, one.end_time),
+        record.workflow_id,
+        record.workflow_instance_id,
+        record.workflow_run_id,
+        record.status,
+        tables.at(record.create_time),
+        tables.lasted(record.start_time, record.end_time),
     )
 
 
@@ -223,8 +223,8 @@ def count(
       kapelle run count etl -o json
     """
     with connected(url) as client:
-        found = client.instances.counts(workflow_id)
-    output.show(found, form, lambda found: tables.show(("status", "instances"), sorted(found.counts.items())))
+        counts = client.instances.counts(workflow_id)
+    output.show(counts, form, lambda answer: tables.show(("status", "instances"), sorted(answer.counts.items())))
 
 
 @group.command()
@@ -262,9 +262,9 @@ def describe(
     with connected(url) as client:
         steps = client.steps.list(*at, run_id=run_id)
         branches = Tree(client, depth).below(at, steps)
-        found = client.instances.get(*at, run_id=run_id, aggregated=bool(branches))
-    whole = {**msgspec.to_builtins(found), "steps": steps, **as_json(branches)}
-    output.show(whole, form, lambda _: show_instance(found, steps, branches))
+        instance = client.instances.get(*at, run_id=run_id, aggregated=bool(branches))
+    whole = {**msgspec.to_builtins(instance), "steps": steps, **as_json(branches)}
+    output.show(whole, form, lambda _: show_instance(instance, steps, branches))
 
 
 @group.command()
@@ -292,12 +292,12 @@ def watch(
 
 
 def _watch(client: "Client", at: tuple[str, int], timeout_s: float | None, form: Form) -> None:
-    found = follow(client, at, timeout_s, lambda entry: output.show_line(entry, form, show_entry))
-    what = f"{found.workflow_id}/{found.workflow_instance_id}"
-    if found.status != "SUCCEEDED":
-        why = f": {found.reason}" if found.reason else ""
-        raise EndedOtherwise(f"{what} {found.status}{why}")
-    output.say(f"{what} {found.status}", style="green")
+    instance = follow(client, at, timeout_s, lambda entry: output.show_line(entry, form, show_entry))
+    what = f"{instance.workflow_id}/{instance.workflow_instance_id}"
+    if instance.status != "SUCCEEDED":
+        why = f": {instance.reason}" if instance.reason else ""
+        raise EndedOtherwise(f"{what} {instance.status}{why}")
+    output.say(f"{what} {instance.status}", style="green")
 
 
 @group.command()
@@ -309,8 +309,8 @@ def timeline(workflow_id: WorkflowId, instance_id: InstanceId, *, url: Url = URL
       kapelle run timeline etl 12
     """
     with connected(url) as client:
-        found = client.instances.timeline(workflow_id, instance_id)
-    output.show(found, form, lambda found: show_timeline(found.elements))
+        answer = client.instances.timeline(workflow_id, instance_id)
+    output.show(answer, form, lambda entries: show_timeline(entries.elements))
 
 
 @group.command()
@@ -331,21 +331,21 @@ def matrix(
       kapelle run matrix etl -n 50 -o json
     """
     with connected(url) as client:
-        found = client.workflows.matrix(workflow_id, limit=limit)
-    output.show(found, form, _show_matrix)
+        matrix = client.workflows.matrix(workflow_id, limit=limit)
+    output.show(matrix, form, _show_matrix)
 
 
-def _show_matrix(found: "Matrix") -> None:
+def _show_matrix(matrix: "Matrix") -> None:
     rows: list[Sequence[str | int]] = [
         (
-            one.workflow_instance_id,
-            one.workflow_run_id,
-            one.status,
-            *(one.steps[step].status if step in one.steps else "" for step in found.steps),
+            instance.workflow_instance_id,
+            instance.workflow_run_id,
+            instance.status,
+            *(instance.steps[step].status if step in instance.steps else "" for step in matrix.steps),
         )
-        for one in found.instances
+        for instance in matrix.instances
     ]
-    tables.show(("instance", "run", "status"), rows, names=found.steps)
+    tables.show(("instance", "run", "status"), rows, names=matrix.steps)
 
 
 @group.command()
@@ -360,14 +360,14 @@ def history(workflow_id: WorkflowId, instance_id: InstanceId, *, url: Url = URL,
       kapelle run history etl 12 -o json
     """
     with connected(url) as client:
-        found = client.instances.history(workflow_id, instance_id)
-    output.show(found, form, _show_history)
+        history = client.instances.history(workflow_id, instance_id)
+    output.show(history, form, _show_history)
 
 
-def _show_history(found: "History") -> None:
-    show_events(found.elements)
-    if found.is_cut:
-        output.say(f"older events are not shown: these are the last {len(found.elements):,}")
+def _show_history(history: "History") -> None:
+    show_events(history.elements)
+    if history.is_cut:
+        output.say(f"older events are not shown: these are the last {len(history.elements):,}")
 
 
 # What can be done to an instance, and the help of the command that does it.

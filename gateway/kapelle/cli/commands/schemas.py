@@ -40,9 +40,9 @@ def check(
 
     topology = target.topology()
     with asking(registry) as client:
-        found = PublicSchemas(topology).check(client)
-    _show(found)
-    _refuse_if_any(found, "To register the schemas: kapelle schemas apply --registry URL")
+        standings = PublicSchemas(topology).check(client)
+    _show(standings)
+    _refuse_if_any(standings, "To register the schemas: kapelle schemas apply --registry URL")
     output.say("the registry has the current schemas")
 
 
@@ -67,10 +67,10 @@ def apply(
 
     topology = target.topology()
     with asking(registry) as client:
-        found = PublicSchemas(topology).apply(client)
-    _show(found)
-    _refuse_if_any(found, "Nothing was registered")
-    output.say(f"{output.counted(len(found), 'subject')} registered")
+        standings = PublicSchemas(topology).apply(client)
+    _show(standings)
+    _refuse_if_any(standings, "Nothing was registered")
+    output.say(f"{output.counted(len(standings), 'subject')} registered")
 
 
 @group.command()
@@ -91,17 +91,17 @@ def asyncapi(
     output.data(as_yaml(document(target.topology())))
 
 
-def _show(found: "Sequence[Standing]") -> None:
-    for one in found:
-        output.data(f"{one.subject}: {one.state}" + ("" if one.id is None else f", id {one.id}"))
-        for problem in one.problems:
+def _show(standings: "Sequence[Standing]") -> None:
+    for standing in standings:
+        output.data(f"{standing.subject}: {standing.state}" + ("" if standing.id is None else f", id {standing.id}"))
+        for problem in standing.problems:
             output.data(f"  {problem}")
 
 
-def _refuse_if_any(found: "Sequence[Standing]", hint: str) -> None:
+def _refuse_if_any(standings: "Sequence[Standing]", hint: str) -> None:
     from kapelle.registry.contracts import State  # noqa: PLC0415 - httpx is slow to import
 
-    if left := [one for one in found if one.state is not State.REGISTERED]:
+    if left := [standing for standing in standings if standing.state is not State.REGISTERED]:
         raise SchemasDiffer(
             f"Expected the registry to have the schemas of public topics, but {left[0].subject}: {left[0].state}"
             f"{' and ' + str(len(left) - 1) + ' more' if len(left) > 1 else ''}. {hint}"

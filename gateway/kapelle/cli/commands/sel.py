@@ -165,11 +165,11 @@ def _in_definition(node: object, path: str) -> Iterator[tuple[str, str]]:
     """Every text of a definition that is SEL, with the way to it. A stack of our own: files may nest deeply."""
     stack = [(path, node)]
     while stack:
-        where, found = stack.pop()
-        if isinstance(found, list):
-            stack.extend((f"{where}[{n}]", item) for n, item in reversed(list(enumerate(found))))
-        elif isinstance(found, dict):
-            inner = list(found.items())
+        where, member = stack.pop()
+        if isinstance(member, list):
+            stack.extend((f"{where}[{n}]", item) for n, item in reversed(list(enumerate(member))))
+        elif isinstance(member, dict):
+            inner = list(member.items())
             for key, value in inner:
                 if isinstance(value, str) and _is_expression(key, value):
                     yield f"{where}.{key}".lstrip("."), value
@@ -205,7 +205,7 @@ def _lines(file: str) -> Iterator[bytes]:
 
 def _written(answer: object) -> str:
     """The answer as one line of JSON. Half a surrogate pair has no UTF-8, but JSON can escape it."""
-    return _LONELY.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text(answer))
+    return _LONELY.sub(lambda match: f"\\u{ord(match[0]):04x}", json_text(answer))
 
 
 def _show(error: SelError) -> None:

@@ -81,22 +81,22 @@ def announce(
       kapelle signal announce orders/eu -p day=20260701 --id order-4711 --payload '{"rows": [1, 2]}'
       kapelle signal announce orders/eu --time 2026-07-01T12:00:00Z
     """
-    said, at_ms = _payload(payload), _moment_ms(happened)
+    payload_members, at_ms = _payload(payload), _moment_ms(happened)
     with connected(url) as client:
-        told = client.signals.announce(
-            name, given(param or ()), signal_id=signal_id, happened_at_ms=at_ms, payload=said
+        announced = client.signals.announce(
+            name, given(param or ()), signal_id=signal_id, happened_at_ms=at_ms, payload=payload_members
         )
-    output.show(told, form, _show_announced)
+    output.show(announced, form, _show_announced)
 
 
-def _show_announced(told: "Announced") -> None:
-    output.data(f"{told.name} {told.sequence if told.sequence is not None else '-'} {told.status}")
-    if told.status == "TOO_LATE":
+def _show_announced(announced: "Announced") -> None:
+    output.data(f"{announced.name} {announced.sequence if announced.sequence is not None else '-'} {announced.status}")
+    if announced.status == "TOO_LATE":
         output.say("the signal was refused: it is too old to tell whether it is a duplicate")
-    elif told.status == "DUPLICATED":
-        output.say(f"duplicate of signal {told.duplicate_of}")
+    elif announced.status == "DUPLICATED":
+        output.say(f"duplicate of signal {announced.duplicate_of}")
     else:
-        explain = output.command("signal", "explain", told.name, told.sequence or "latest")
+        explain = output.command("signal", "explain", announced.name, announced.sequence or "latest")
         output.say(f"to show what it led to: {explain}")
 
 
@@ -104,12 +104,12 @@ def _payload(text: str | None) -> dict[str, object] | None:
     if text is None:
         return None
     try:
-        found = strict_json(text)
+        value = strict_json(text)
     except (ValueError, RecursionError) as error:
         raise BadParam(f"Expected --payload to be JSON, but {error}") from None
-    if not isinstance(found, dict):
-        raise BadParam(f"Expected --payload to be an object, but found a {type(found).__name__}")
-    return found
+    if not isinstance(value, dict):
+        raise BadParam(f"Expected --payload to be an object, but found a {type(value).__name__}")
+    return value
 
 
 def _moment_ms(text: str | None) -> int | None:
@@ -118,10 +118,10 @@ def _moment_ms(text: str | None) -> int | None:
     if text.isascii() and text.isdigit():
         return int(text)
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise BadParam(f"Expected --time as ISO 8601 or in milliseconds since 1970, but found {text!r}") from None
-    return int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 @group.command("list")
@@ -150,7 +150,14 @@ def list_signals(
                 names,
                 form,
                 ("name", "signals", "duplicates", "too late", "triggers", "steps"),
-                lambda one: (one.name, one.signals, one.duplicates, one.too_late, one.triggers, one.waiting_steps),
+                lambda record: (
+                    record.name,
+                    record.signals,
+                    record.duplicates,
+                    record.too_late,
+                    record.triggers,
+                    record.waiting_steps,
+                ),
             )
             return
         page = client.signals.list(name, limit=limit, cursor=cursor)
@@ -158,7 +165,7 @@ def list_signals(
         page,
         form,
         ("sequence", "id", "announced", "params"),
-        lambda one: (one.sequence, one.signal_id, tables.at(one.create_time), _compact(one.params)),
+        lambda record: (record.sequence, record.signal_id, tables.at(record.create_time), _compact(record.params)),
     )
 
 
@@ -176,21 +183,21 @@ def show(name: Name, sequence: Sequence = "latest", *, url: Url = URL, form: Out
       kapelle signal show orders/eu -o json
     """
     with connected(url) as client:
-        found = client.signals.get(name, number(sequence))
-    output.show(found, form, _show)
+        record = client.signals.get(name, number(sequence))
+    output.show(record, form, _show)
 
 
-def _show(found: "SignalRecord") -> None:
+def _show(record: "SignalRecord") -> None:
     tables.pairs(
         [
-            ("name", found.name),
-            ("sequence", found.sequence),
-            ("id", found.signal_id),
-            ("params", _compact(found.params)),
-            ("payload", _compact(found.payload)),
-            ("source", _compact(found.source)),
-            ("happened", tables.at(found.happened_time)),
-            ("announced", tables.at(found.create_time)),
+            ("name", record.name),
+            ("sequence", record.sequence),
+            ("id", record.signal_id),
+            ("params", _compact(record.params)),
+            ("payload", _compact(record.payload)),
+            ("source", _compact(record.source)),
+            ("happened", tables.at(record.happened_time)),
+            ("announced", tables.at(record.create_time)),
         ]
     )
 
@@ -205,26 +212,29 @@ def explain(name: Name, sequence: Sequence = "latest", *, url: Url = URL, form: 
       kapelle signal explain orders/eu -o json
     """
     with connected(url) as client:
-        found = client.signals.explain(name, number(sequence))
-    output.show(found, form, _explain)
+        explanation = client.signals.explain(name, number(sequence))
+    output.show(explanation, form, _explain)
 
 
-def _explain(found: "Explanation") -> None:
-    again = found.repetitions.count
+def _explain(explanation: "Explanation") -> None:
+    again = explanation.repetitions.count
     tables.pairs(
         [
-            ("signal", f"{found.name} {found.sequence}"),
-            ("id", found.signal_id),
-            ("params", _compact(found.params)),
-            ("announced", tables.at(found.create_time)),
+            ("signal", f"{explanation.name} {explanation.sequence}"),
+            ("id", explanation.signal_id),
+            ("params", _compact(explanation.params)),
+            ("announced", tables.at(explanation.create_time)),
             ("repeated", f"{again} times" if again else None),
         ]
     )
     tables.stdout().print()
-    tables.show(("who", "verdict", "why"), [(_who(one), one.verdict, one.reason) for one in found.verdicts])
-    if not found.verdicts:
+    tables.show(
+        ("who", "verdict", "why"),
+        [(_who(verdict), verdict.verdict, verdict.reason) for verdict in explanation.verdicts],
+    )
+    if not explanation.verdicts:
         output.say("no trigger or step subscribed to this signal when it arrived")
-    if found.is_cut:
+    if explanation.is_cut:
         output.say("more results exist that are not shown")
 
 
@@ -258,13 +268,13 @@ def lineage(
       kapelle signal lineage orders/eu 12 --depth 3 -o mermaid
     """
     with connected(url) as client:
-        found = client.signals.lineage(name, number(sequence), direction=direction.value, depth=depth)
+        graph = client.signals.lineage(name, number(sequence), direction=direction.value, depth=depth)
     output.show(
-        found,
+        graph,
         form,
         lineages.show,
-        dot=lambda found: output.data(lineages.as_dot(found)),
-        mermaid=lambda found: output.data(lineages.as_mermaid(found)),
+        dot=lambda graph: output.data(lineages.as_dot(graph)),
+        mermaid=lambda graph: output.data(lineages.as_mermaid(graph)),
     )
 
 
@@ -293,5 +303,11 @@ def refused(
         page,
         form,
         ("id", "status", "duplicate of", "announced", "source"),
-        lambda one: (one.signal_id, one.status, one.duplicate_of, tables.at(one.create_time), _compact(one.source)),
+        lambda record: (
+            record.signal_id,
+            record.status,
+            record.duplicate_of,
+            tables.at(record.create_time),
+            _compact(record.source),
+        ),
     )

@@ -63,13 +63,13 @@ def run(
         from kapelle.sinks import Log, Sinks, read_sinks  # noqa: PLC0415 - slow to import
         from kapelle.topology.journal import KafkaJournal  # noqa: PLC0415
 
-        found, topology = read_sinks(file.read_bytes()), target.topology()
+        declared, topology = read_sinks(file.read_bytes()), target.topology()
         framed = framing(topology, registry)
         journal = KafkaJournal(topology, kafka)
         opened.callback(journal.close, 0)
-        sinks = Sinks(found, Log(topology, kafka, journal, framed))
+        sinks = Sinks(declared, Log(topology, kafka, journal, framed))
         heard.working()
-        _log.info("delivering", extra={"fields": {"sinks": len(found), "file": file}})
+        _log.info("delivering", extra={"fields": {"sinks": len(declared), "file": file}})
         with measured(heard, sinks.metrics, server, process.metrics_file) as stopped:
             sinks.run(stopped, heard.pause)
 
@@ -87,8 +87,8 @@ def check(
     from kapelle.sinks import read_sinks  # noqa: PLC0415 - slow to import
 
     with explained():
-        found = read_sinks(file.read_bytes())
-    output.say(f"{output.counted(len(found), 'sink')} in {file}")
+        declared = read_sinks(file.read_bytes())
+    output.say(f"{output.counted(len(declared), 'sink')} in {file}")
 
 
 @contextmanager

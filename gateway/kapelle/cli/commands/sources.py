@@ -109,14 +109,14 @@ def check(
     from kapelle.sources import read_sources  # noqa: PLC0415 - slow to import
 
     with explained():
-        found = read_sources(file.read_bytes())
-    output.say(f"{output.counted(len(found.sources), 'source')} in {file}")
+        declared = read_sources(file.read_bytes())
+    output.say(f"{output.counted(len(declared.sources), 'source')} in {file}")
     if sample is None:
         return
     document = _document(sample)
-    shown = [_shown(source, document) for source in found.sources if topic in {None, source.topic}]
+    shown = [_shown(source, document) for source in declared.sources if topic in {None, source.topic}]
     output.json(shown)
-    if any("refused" in one for one in shown):
+    if any("refused" in document for document in shown):
         raise typer.Exit(ExitCode.FAILURE)
 
 

@@ -163,15 +163,15 @@ def show_acls(
     output.show(acls(target.topology()), form, _show_acls, commands=_show_commands)
 
 
-def _show_acls(found: Sequence[Acl]) -> None:
-    for one in found:
-        name = f"{one.name}*" if one.prefixed else one.name
-        output.data(f"{one.role:<12}{one.resource:<18}{name:<34}{', '.join(one.operations)}")
+def _show_acls(acls: Sequence[Acl]) -> None:
+    for acl in acls:
+        name = f"{acl.name}*" if acl.prefixed else acl.name
+        output.data(f"{acl.role:<12}{acl.resource:<18}{name:<34}{', '.join(acl.operations)}")
 
 
-def _show_commands(found: Sequence[Acl]) -> None:
-    for one in found:
-        output.data(one.command())
+def _show_commands(acls: Sequence[Acl]) -> None:
+    for acl in acls:
+        output.data(acl.command())
 
 
 def summary(done: Sequence[Change]) -> str:

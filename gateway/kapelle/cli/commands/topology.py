@@ -27,9 +27,9 @@ def topology(
     output.show(
         described,
         form,
-        lambda found: output.data(as_text(found)),
-        mermaid=lambda found: output.data(as_mermaid(found)),
-        json=lambda found: output.json(as_data(found)),
+        lambda product: output.data(as_text(product)),
+        mermaid=lambda product: output.data(as_mermaid(product)),
+        json=lambda product: output.json(as_data(product)),
     )
     if not described.processors:
         output.say(f"{target.app} has no processors")

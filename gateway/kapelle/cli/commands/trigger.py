@@ -37,16 +37,17 @@ def list_triggers(
       kapelle trigger list etl --all -o json
     """
     with connected(url) as client:
-        found = client.triggers.list(workflow_id, with_disarmed=with_disarmed)
-    output.show(found, form, _show)
+        listed = client.triggers.list(workflow_id, with_disarmed=with_disarmed)
+    output.show(listed, form, _show)
 
 
-def _show(found: "TriggerList") -> None:
+def _show(listed: "TriggerList") -> None:
     rows = [
-        (one["trigger_id"], ", ".join(one["signals"]), _state(one), one["kept"], _fired(one)) for one in found.triggers
+        (trigger["trigger_id"], ", ".join(trigger["signals"]), _state(trigger), trigger["kept"], _fired(trigger))
+        for trigger in listed.triggers
     ]
     tables.show(("trigger", "signals", "state", "kept", "last start"), rows)
-    waiting = [line for one in found.triggers for line in _waiting(one)]
+    waiting = [line for trigger in listed.triggers for line in _waiting(trigger)]
     if waiting:
         tables.stdout().print()
         tables.show(("trigger", "join value", "there", "waits for"), waiting)
@@ -62,9 +63,9 @@ def _fired(trigger: "Object") -> str:
 
 
 def _waiting(trigger: "Object") -> Iterator[tuple[str, str, str, str]]:
-    for one in trigger["waiting"]:
-        there = "; ".join(f"{name} {_numbers(kept)}" for name, kept in one["there"].items())
-        yield trigger["trigger_id"], json.dumps(one["join_value"]), there, ", ".join(one["waiting_for"])
+    for group in trigger["waiting"]:
+        there = "; ".join(f"{name} {_numbers(kept)}" for name, kept in group["there"].items())
+        yield trigger["trigger_id"], json.dumps(group["join_value"]), there, ", ".join(group["waiting_for"])
 
 
 def _numbers(kept: Mapping[str, int]) -> str:
@@ -80,14 +81,14 @@ def explain(workflow_id: WorkflowId, *, url: Url = URL, form: Output = Form.TEXT
       kapelle trigger explain etl
     """
     with connected(url) as client:
-        found = client.triggers.explain(workflow_id)
-    output.show(found, form, _show_obstacles)
+        explanation = client.triggers.explain(workflow_id)
+    output.show(explanation, form, _show_obstacles)
 
 
-def _show_obstacles(found: "TriggerExplanation") -> None:
-    for obstacle in found.obstacles:
+def _show_obstacles(explanation: "TriggerExplanation") -> None:
+    for obstacle in explanation.obstacles:
         output.data(obstacle)
-    for trigger in found.triggers:
+    for trigger in explanation.triggers:
         output.data(f"trigger {trigger['trigger_id']} on {', '.join(trigger['signals'])}")
         for line in trigger["missing"] or ["Nothing is missing: the latest signals have started it"]:
             output.data(f"  {line}")

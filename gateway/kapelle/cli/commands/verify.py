@@ -62,7 +62,8 @@ def verify(
     refused. With --file, the fingerprints in the file are compared.
 
     If a row differs, the exit code is 1 and the first difference is reported: processor, partition, table, key,
-    expected and found. Records that are not events of Kapelle, for example with a key that cannot be read, are listed
+    expected and found. The same holds if the tables break a law, for example if a limit counts more permits than
+    attempts hold. Records that are not events of Kapelle, for example with a key that cannot be read, are listed
     with their offsets and skipped: they are not part of any table.
 
     \b
@@ -73,22 +74,22 @@ def verify(
       kapelle verify --file history.avro
     """
     source = HistorySource(target=target, data=data, file=file, registry=registry)
-    found = _told(source, names or (), state_dir)
-    output.show(found, form, _show)
-    for verdict in found:
+    verdicts = _told(source, names or (), state_dir)
+    output.show(verdicts, form, _show)
+    for verdict in verdicts:
         tell_unreadable(f"{verdict.processor}-{verdict.partition}", verdict.unreadable, verdict.unread)
-    wrong = [verdict for verdict in found if not verdict.is_right]
+    wrong = [verdict for verdict in verdicts if not verdict.is_right]
     if wrong:
         raise TablesDiffer(_difference(wrong))
-    compared = [verdict for verdict in found if not verdict.skipped]
+    compared = [verdict for verdict in verdicts if not verdict.skipped]
     output.say(
         f"{output.counted(len(compared), 'partition')} compared, {sum(v.rows for v in compared):,} rows are the fold "
         f"of {sum(v.events for v in compared):,} events"
     )
 
 
-def _show(found: "Sequence[Verdict]") -> None:
-    shown = [v for v in found if v.events or v.rows or v.differences or v.skipped]
+def _show(verdicts: "Sequence[Verdict]") -> None:
+    shown = [v for v in verdicts if v.events or v.rows or v.differences or v.skipped]
     tables.show(HEADS, [(v.processor, v.partition, v.events, v.rows, _result(v)) for v in shown])
 
 
@@ -187,11 +188,19 @@ def _result(verdict: "Verdict") -> str:
     if verdict.skipped:
         return verdict.skipped
     unread = f", {output.counted(verdict.unreadable, 'record')} unreadable" if verdict.unreadable else ""
-    return f"{'right' if verdict.is_right else output.counted(verdict.differences, 'row') + ' wrong'}{unread}"
+    if verdict.is_right:
+        return f"right{unread}"
+    broken = f", {output.counted(len(verdict.broken), 'law')} broken" if verdict.broken else ""
+    return f"{output.counted(verdict.differences, 'row')} wrong{broken}{unread}"
 
 
 def _difference(wrong: "Sequence[Verdict]") -> str:
     worst = wrong[0]
+    if worst.first is None:
+        return (
+            f"Expected the laws of the tables to hold, but they do not. The first: processor {worst.processor}, "
+            f"partition {worst.partition}, {worst.broken[0]}"
+        )
     count = sum(verdict.differences for verdict in wrong)
     return (
         f"Expected the tables to be the fold of the history, but {output.counted(count, 'row')} in "

@@ -130,10 +130,10 @@ def _kafka_transport(target: Target, dispatch: str) -> "Transport":
     return KafkaTransport(servers, target.prefix or "kapelle", dispatch=_dispatch(dispatch), config=config)
 
 
-def _dispatch(word: str) -> "Dispatch":
+def _dispatch(text: str) -> "Dispatch":
     from kapelle.worker import Dispatch  # noqa: PLC0415 - slow to import
 
     try:
-        return Dispatch(word)
+        return Dispatch(text)
     except ValueError as error:
-        raise typer.BadParameter(f"{word!r} is not one of 'consumer', 'share'", param_hint="'--dispatch'") from error
+        raise typer.BadParameter(f"{text!r} is not one of 'consumer', 'share'", param_hint="'--dispatch'") from error

@@ -103,12 +103,12 @@ def list_workflows(
         page,
         form,
         ("workflow", "active", "latest", "owner", "changed"),
-        lambda one: (
-            one.workflow_id,
-            one.active_version_id,
-            one.latest_version_id,
-            _name(one.owner),
-            tables.at(one.modify_time),
+        lambda record: (
+            record.workflow_id,
+            record.active_version_id,
+            record.latest_version_id,
+            _name(record.owner),
+            tables.at(record.modify_time),
         ),
     )
 
@@ -123,31 +123,31 @@ def describe(workflow_id: WorkflowId, *, url: Url = URL, form: Output = Form.TEX
       kapelle workflow describe etl -o json
     """
     with connected(url) as client:
-        found = client.workflows.overview(workflow_id)
-    output.show(found, form, _show_overview)
+        overview = client.workflows.overview(workflow_id)
+    output.show(overview, form, _show_overview)
 
 
-def _show_overview(found: "Overview") -> None:
-    properties = found.properties_snapshot or {}
+def _show_overview(overview: "Overview") -> None:
+    properties = overview.properties_snapshot or {}
     tables.pairs(
         [
-            ("workflow", found.workflow_id),
-            ("active version", found.active_version_id or "none"),
-            ("latest version", found.latest_version_id),
+            ("workflow", overview.workflow_id),
+            ("active version", overview.active_version_id or "none"),
+            ("latest version", overview.latest_version_id),
             ("owner", _name(properties.get("owner"))),
             ("run strategy", _strategy(properties.get("run_strategy"))),
-            ("instances", ", ".join(f"{count} {status}" for status, count in found.instances.items()) or "none"),
-            ("latest instance", found.latest_instance_id),
+            ("instances", ", ".join(f"{count} {status}" for status, count in overview.instances.items()) or "none"),
+            ("latest instance", overview.latest_instance_id),
         ]
     )
 
 
-def _strategy(found: object) -> str:
+def _strategy(strategy: object) -> str:
     """A run strategy in words: its rule, and how many at a time where that is to be said."""
-    if not isinstance(found, dict):
-        return str(found or "SEQUENTIAL")
-    many = found.get("workflow_concurrency") or 1
-    return f"{found.get('rule')}{f', {many} at a time' if many > 1 else ''}"
+    if not isinstance(strategy, dict):
+        return str(strategy or "SEQUENTIAL")
+    many = strategy.get("workflow_concurrency") or 1
+    return f"{strategy.get('rule')}{f', {many} at a time' if many > 1 else ''}"
 
 
 @group.command()
@@ -178,8 +178,8 @@ def show(
 
     with connected(url) as client:
         # As it is written: no number loses a digit on its way.
-        found = client.send(read(dict[str, msgspec.Raw], "workflows", workflow_id, "versions", version))
-    output.show(found, form, lambda found: output.json({"workflow": found["workflow"]}))
+        answer = client.send(read(dict[str, msgspec.Raw], "workflows", workflow_id, "versions", version))
+    output.show(answer, form, lambda members: output.json({"workflow": members["workflow"]}))
 
 
 @group.command()
@@ -211,12 +211,12 @@ def properties(
     with connected(url) as client:
         if param:
             client.workflows.properties(workflow_id, given(param, "--set"), request_id=request_id)
-        found = client.workflows.overview(workflow_id).properties_snapshot or {}
-    output.show(found, form, _show_properties)
+        snapshot = client.workflows.overview(workflow_id).properties_snapshot or {}
+    output.show(snapshot, form, _show_properties)
 
 
-def _show_properties(found: Mapping[str, object]) -> None:
-    shown = {name: value for name, value in found.items() if name not in ("workflow_id", "create_time", "author")}
+def _show_properties(snapshot: Mapping[str, object]) -> None:
+    shown = {name: value for name, value in snapshot.items() if name not in ("workflow_id", "create_time", "author")}
     tables.pairs([(name, value if isinstance(value, str) else _compact(value)) for name, value in shown.items()])
 
 
@@ -237,11 +237,11 @@ def versions(
         page,
         form,
         ("version", "", "author", "pushed"),
-        lambda one: (
-            one.metadata.workflow_version_id,
-            "active" if one.is_active else "",
-            _name(one.metadata.version_author),
-            tables.at(one.metadata.create_time),
+        lambda version: (
+            version.metadata.workflow_version_id,
+            "active" if version.is_active else "",
+            _name(version.metadata.version_author),
+            tables.at(version.metadata.create_time),
         ),
     )
 

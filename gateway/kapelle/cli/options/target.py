@@ -141,14 +141,14 @@ def takes_target(*names: str) -> Callable[[Command], Command]:
 
 def properties(path: Path | None, extra: Sequence[str] | None) -> dict[str, str]:
     """The settings of a file, then those of -X, by name. A message never repeats one: it may be a secret."""
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path else []
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.lstrip().startswith(("#", "!")):
-            found |= _setting(line, f"on line {number} of {path}")
+            properties |= _setting(line, f"on line {number} of {path}")
     for number, setting in enumerate(extra or (), 1):
-        found |= _setting(setting, f"after -X number {number}")
-    return found
+        properties |= _setting(setting, f"after -X number {number}")
+    return properties
 
 
 def _setting(text: str, where: str) -> dict[str, str]:

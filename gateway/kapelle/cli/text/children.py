@@ -33,15 +33,15 @@ def is_composite(step: "StepRecord") -> bool:
 
 def children_text(step: "StepRecord") -> str:
     """How far the children of a step are, in a line."""
-    ((kind, found),) = step.artifacts.items()
+    ((kind, artifact),) = step.artifacts.items()
     if kind == "maestro_foreach":
-        overview = found["foreach_overview"]
+        overview = artifact["foreach_overview"]
         counts = {**overview["stats"], **overview["running_stats"]}
-        return f"{output.counted(found['total_loop_count'], 'iteration')}{counts_text(counts)}"
+        return f"{output.counted(artifact['total_loop_count'], 'iteration')}{counts_text(counts)}"
     if kind == "maestro_while":
-        return f"round {found['last_iteration'] or 0}{_after(found['last_status'])}"
-    number = found["subworkflow_instance_id"]
-    return f"{found['subworkflow_id']}{f' {number}' if number else ''}{_after(found['subworkflow_status'])}"
+        return f"round {artifact['last_iteration'] or 0}{_after(artifact['last_status'])}"
+    number = artifact["subworkflow_instance_id"]
+    return f"{artifact['subworkflow_id']}{f' {number}' if number else ''}{_after(artifact['subworkflow_status'])}"
 
 
 def progress_text(step: "StepRecord") -> str:
@@ -54,13 +54,13 @@ def progress_text(step: "StepRecord") -> str:
 
 def rollup_of(step: "StepRecord") -> "Object | None":
     """The steps below a composite step, counted by status. None: the server does not know it of an earlier run."""
-    ((kind, found),) = step.artifacts.items()
+    ((kind, artifact),) = step.artifacts.items()
     if kind == "maestro_foreach":
-        found = found["foreach_overview"]
+        artifact = artifact["foreach_overview"]
     elif kind == "maestro_subworkflow":
-        found = {"rollup": found["subworkflow_overview"]["rollup_overview"]}
+        artifact = {"rollup": artifact["subworkflow_overview"]["rollup_overview"]}
     # Of a while step, a server may count the steps of the last round apart from those of the rounds before it.
-    parts = [found["rollup"], (found.get("last_overview") or {}).get("rollup_overview")]
+    parts = [artifact["rollup"], (artifact.get("last_overview") or {}).get("rollup_overview")]
     known = [dict(part) for part in parts if part is not None]
     return reduce(_together, known) if known else None
 
@@ -81,11 +81,11 @@ def are_all_there(step: "StepRecord") -> bool:
     rollup = rollup_of(step)
     if rollup is not None and step.status in ENDED and not rollup["overview"].keys() <= ENDED:
         return False
-    found = step.artifacts.get("maestro_foreach")
-    if found is None:
+    artifact = step.artifacts.get("maestro_foreach")
+    if artifact is None:
         return True
-    overview = found["foreach_overview"]
-    return not overview["running_stats"] and sum(overview["stats"].values()) >= found["next_loop_index"]
+    overview = artifact["foreach_overview"]
+    return not overview["running_stats"] and sum(overview["stats"].values()) >= artifact["next_loop_index"]
 
 
 def leaves_text(rollup: "Object | None") -> str:
@@ -98,8 +98,8 @@ def leaves_text(rollup: "Object | None") -> str:
 
 def counts_text(counts: Mapping[str, int]) -> str:
     """How many there are in each status, the most first, behind a colon; nothing if there are none."""
-    said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items(), key=lambda one: -one[1]))
-    return f": {said}" if said else ""
+    shown = ", ".join(f"{count} {status}" for status, count in sorted(counts.items(), key=lambda pair: -pair[1]))
+    return f": {shown}" if shown else ""
 
 
 def _after(status: str | None) -> str:

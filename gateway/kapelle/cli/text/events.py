@@ -31,8 +31,8 @@ TYPE_WIDTH: Final = 20
 
 def show_events(events: "Sequence[EventRecord]") -> None:
     """A whole history on stdout."""
-    place = max((len(_place(one)) for one in events), default=0)
-    kind = max((len(one.type) for one in events), default=0)
+    place = max((len(_place(event)) for event in events), default=0)
+    kind = max((len(event.type) for event in events), default=0)
     for event in events:
         show_event(event, (place, kind))
 
@@ -51,9 +51,9 @@ def show_event(
     )
     if whose:
         text.append(f"  {event.key}")
-    told = " ".join(f"{name.removesuffix('_id')} {event.event[name]}" for name in TOLD if event.event.get(name))
-    if told:
-        text.append(f"  {told}")
+    ids = " ".join(f"{name.removesuffix('_id')} {event.event[name]}" for name in TOLD if event.event.get(name))
+    if ids:
+        text.append(f"  {ids}")
     status = _status(event.event)
     if status:
         text.append(f"  {status}", STYLES.get(status.split()[-1], ""))

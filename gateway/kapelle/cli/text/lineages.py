@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from kapelle.client import Lineage, LineageEdge, LineageNode
 
 # Mermaid reads these as its own, even within quotes.
-MERMAID_CODES: Final = {ord(one): f"#{ord(one)};" for one in '#"&;<>`\\[]{}()|\n\r'}
+MERMAID_CODES: Final = {ord(char): f"#{ord(char)};" for char in '#"&;<>`\\[]{}()|\n\r'}
 MORE: Final = "…"
 
 

@@ -49,19 +49,19 @@ def show_line(result: T, form: Form, text: Callable[[T], None]) -> None:
 
 def show_each(results: Iterable[T], form: Form, text: Callable[[T], None]) -> list[T]:
     """Write results, as text each when it is there, as JSON all at the end. Returns them."""
-    found: list[T] = []
+    shown: list[T] = []
 
     def written(results: Iterable[T]) -> None:
-        for one in results:
-            found.append(one)
-            text(one)
+        for result in results:
+            shown.append(result)
+            text(result)
 
     def collected(results: Iterable[T]) -> None:
-        found.extend(results)
-        json(found)
+        shown.extend(results)
+        json(shown)
 
     show(results, form, written, json=collected)
-    return found
+    return shown
 
 
 def show_outcome(done: msgspec.Struct, form: Form, text: str) -> None:

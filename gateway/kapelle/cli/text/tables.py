@@ -62,7 +62,7 @@ def show_page(page: "Page[T]", form: Form, heads: Sequence[str], row: Callable[[
     """A page of a list, as a table or as JSON, and how to get the next page."""
 
     def written(page: "Page[T]") -> None:
-        show(heads, [row(one) for one in page.elements])
+        show(heads, [row(element) for element in page.elements])
         if page.page_info.has_next_page:
             output.say(f"more results: --cursor {page.page_info.end_cursor}")
 
@@ -79,12 +79,12 @@ def line(cells: Sequence[Text], widths: Sequence[int]) -> None:
     stdout().print(whole, soft_wrap=True)
 
 
-def pairs(found: Sequence[tuple[str, Cell]]) -> None:
+def pairs(rows: Sequence[tuple[str, Cell]]) -> None:
     """Names and values, one a line; those without a value are left out."""
-    told = [(name, _text(value)) for name, value in found if value not in (None, "")]
-    width = max((len(name) for name, _ in told), default=0)
+    texts = [(name, _text(value)) for name, value in rows if value not in (None, "")]
+    width = max((len(name) for name, _ in texts), default=0)
     below = "\n" + " " * width + GAP
-    for name, value in told:
+    for name, value in texts:
         text = Text.assemble((name.ljust(width), "bold"), GAP, (value.replace("\n", below), STYLES.get(value, "")))
         stdout().print(text, soft_wrap=True)
 

@@ -16,7 +16,7 @@ STEP_WIDTH = 20
 def show_timeline(entries: "Sequence[TimelineEntry]") -> None:
     """A whole timeline on stdout. A new run has a heading."""
     run_id: int | None = None
-    width = max((len(_where(one)) for one in entries), default=0)
+    width = max((len(_where(entry)) for entry in entries), default=0)
     for entry in entries:
         if entry.workflow_run_id != run_id and entry.workflow_run_id is not None:
             run_id = entry.workflow_run_id
@@ -32,9 +32,9 @@ def show_entry(entry: "TimelineEntry", width: int = STEP_WIDTH) -> None:
         text.append(entry.status, STYLES.get(entry.status, ""))
     if entry.action:
         text.append(f"{entry.action} by {entry.author}" if entry.author else entry.action, "bold")
-    said = ": ".join(part for part in (entry.reason, entry.message) if part).replace("\n", below)
-    if said:
-        text.append("  " + said if entry.status or entry.action else said, "dim")
+    details = ": ".join(part for part in (entry.reason, entry.message) if part).replace("\n", below)
+    if details:
+        text.append("  " + details if entry.status or entry.action else details, "dim")
     if entry.worker:
         text.append(f"  [{entry.worker}]", "dim")
     text.rstrip()

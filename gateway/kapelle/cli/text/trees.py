@@ -39,10 +39,10 @@ def _listing(at: tuple[str, int], step_id: str, statuses: list[str]) -> str:
 
 
 def _child_lines(child: "Child", indent: str) -> Iterator[Text]:
-    one, below = child.record, indent + INDENT
-    what = f"{one.workflow_id}/{one.workflow_instance_id}  run {one.workflow_run_id}"
+    record, below = child.record, indent + INDENT
+    what = f"{record.workflow_id}/{record.workflow_instance_id}  run {record.workflow_run_id}"
     # The steps below tell why.
-    yield _line(indent, what, one.status, None if child.steps else one.reason)
+    yield _line(indent, what, record.status, None if child.steps else record.reason)
     for step in child.steps or ():
         yield from _step_lines(child, step, below)
     if child.steps and child.other_steps:

@@ -32,13 +32,13 @@ def check(workflow: Workflow, reader: Reader, path: str = "workflow") -> None:
     run = DryRun(workflow, at(path, "params"), texts=texts, reader=reader)
     check_loops(steps, run)
     check_subworkflows(steps, report)
-    if reader.is_whole and len({one.step.id for one in steps}) == len(steps) <= STEPS_MAX:
+    if reader.is_whole and len({place.step.id for place in steps}) == len(steps) <= STEPS_MAX:
         check_references(workflow, steps, texts)
     check_timeout(workflow.timeout, at(path, "timeout"), known=run.known(()), report=report)
-    for one in steps:
-        run.check_step(one.step, one.path)
-        check_step_numbers(one.step, one.path, known=run.known(one.around), report=report)
-        check_step_signals(one.step, one.path, report=report)
+    for place in steps:
+        run.check_step(place.step, place.path)
+        check_step_numbers(place.step, place.path, known=run.known(place.around), report=report)
+        check_step_signals(place.step, place.path, report=report)
 
 
 def check_kinds(steps: tuple[Step, ...], kinds: frozenset[StepKind], path: str, report: Report) -> None:
@@ -56,28 +56,28 @@ def _check_counts(steps: list[Placed], path: str, report: Report) -> None:
     is_read = not report.has(path) and not report.has(path.rpartition(".")[0])
     if is_read and not 1 <= len(steps) <= STEPS_MAX:
         report.note(path, f"{len(steps)}", f"from 1 to {STEPS_MAX} steps, including steps of inner blocks")
-    for one in steps:
-        if len(one.around) == NESTING_MAX:
-            report.note(one.path, f"a step {NESTING_MAX + 1} deep", f"blocks that nest at most {NESTING_MAX} deep")
-        if one.step.kind in LOOPS and not one.step.steps and not report.has(at(one.path, "steps")):
-            report.note(at(one.path, "steps"), "no steps", "at least one step")
+    for place in steps:
+        if len(place.around) == NESTING_MAX:
+            report.note(place.path, f"a step {NESTING_MAX + 1} deep", f"blocks that nest at most {NESTING_MAX} deep")
+        if place.step.kind in LOOPS and not place.step.steps and not report.has(at(place.path, "steps")):
+            report.note(at(place.path, "steps"), "no steps", "at least one step")
 
 
 def _check_ids(steps: list[Placed], report: Report) -> None:
     first: dict[str, str] = {}
-    for one in steps:
-        before = first.setdefault(one.step.id, one.path)
-        if before != one.path:
-            report.add(at(one.path, "id"), one.step.id, f"an id that no other step has, and {before} has this one")
+    for place in steps:
+        before = first.setdefault(place.step.id, place.path)
+        if before != place.path:
+            report.add(at(place.path, "id"), place.step.id, f"an id that no other step has, and {before} has this one")
 
 
 def _check_blocks(steps: tuple[Step, ...], path: str, report: Report) -> None:
     """Look at the graph of each block whose successors all exist."""
-    found = Report()
-    check_successors(steps, path, found)
-    if not found.problems and len({step.id for step in steps}) == len(steps):
-        checked_graph(steps, path, found)
-    for problem in found.problems:
+    own_report = Report()
+    check_successors(steps, path, own_report)
+    if not own_report.problems and len({step.id for step in steps}) == len(steps):
+        checked_graph(steps, path, own_report)
+    for problem in own_report.problems:
         report.note(problem.path, problem.value, problem.expected)
     for index, step in enumerate(steps):
         _check_blocks(step.steps, f"{path}[{index}].{step.kind}.steps", report)
@@ -85,10 +85,10 @@ def _check_blocks(steps: tuple[Step, ...], path: str, report: Report) -> None:
 
 def _check_claims(steps: list[Placed], reader: Reader) -> None:
     """Predecessors may be written, and are then what the successors of the others say."""
-    before: dict[str, list[str]] = {one.step.id: [] for one in steps}
-    for one in steps:
-        for name in one.step.successors:
-            before.get(name, []).append(one.step.id)
+    before: dict[str, list[str]] = {place.step.id: [] for place in steps}
+    for place in steps:
+        for name in place.step.successors:
+            before.get(name, []).append(place.step.id)
     for path, step_id, claimed in reader.claims:
         computed = before[step_id]
         if sorted(claimed) != sorted(computed):
@@ -101,15 +101,15 @@ def _check_claims(steps: list[Placed], reader: Reader) -> None:
 def _check_texts(workflow: Workflow, steps: list[Placed], *, path: str, texts: Texts) -> None:
     """Compile everything that is written in SEL."""
     texts.params(workflow.params, at(path, "params"))
-    for one in steps:
-        texts.params(one.step.params, at(one.path, "params"))
-        for name, condition in one.step.successors.items():
-            texts.condition(condition, at(at(at(one.path, "transition"), "successors"), name))
-        if one.step.condition is not None:
-            texts.condition(one.step.condition, at(one.path, "condition"))
-        for index, dependency in enumerate(one.step.signal_dependencies):
-            here = at(at(at(one.path, "signal_dependencies"), index), "match_params")
+    for place in steps:
+        texts.params(place.step.params, at(place.path, "params"))
+        for name, condition in place.step.successors.items():
+            texts.condition(condition, at(at(at(place.path, "transition"), "successors"), name))
+        if place.step.condition is not None:
+            texts.condition(place.step.condition, at(place.path, "condition"))
+        for index, dependency in enumerate(place.step.signal_dependencies):
+            here = at(at(at(place.path, "signal_dependencies"), index), "match_params")
             for name, match in dependency.match_params.items():
                 texts.params({"param": match.param}, at(here, name))
-        for index, output in enumerate(one.step.signal_outputs):
-            texts.params(output.params, at(at(at(one.path, "signal_outputs"), index), "params"))
+        for index, output in enumerate(place.step.signal_outputs):
+            texts.params(output.params, at(at(at(place.path, "signal_outputs"), index), "params"))

@@ -43,7 +43,7 @@ def loop_definitions(step: Step) -> Mapping[str, Definition]:
 def handed_down(step: Step) -> dict[str, Definition]:
     """The parameters written on the step that the instances it starts get too."""
     kept = OF_STEP.get(step.kind, frozenset())
-    return {name: one for name, one in step.params.items() if name not in kept}
+    return {name: definition for name, definition in step.params.items() if name not in kept}
 
 
 def blocks_of(text: str | bytes) -> dict[str, str]:

@@ -63,11 +63,11 @@ def _are_close(minutes: frozenset[int], hours: frozenset[int]) -> bool:
 
 def _values(field: Field, part: str) -> frozenset[int]:
     """The values of a field; those that depend on the month are left out."""
-    found: set[int] = set()
+    values: set[int] = set()
     for item in part.split(","):
         if not re.fullmatch(field.special, item):
-            found.update(_range(field, item))
-    return frozenset(found)
+            values.update(_range(field, item))
+    return frozenset(values)
 
 
 def _range(field: Field, item: str) -> range:
@@ -84,9 +84,9 @@ def _range(field: Field, item: str) -> range:
     return range(least, most + 1, int(step or 1))
 
 
-def _number(field: Field, word: str, expected: str) -> int:
-    if word in field.names:
-        return field.names.index(word) + field.least
-    if not word.isascii() or not word.isdigit() or len(word) > 4 or not field.least <= int(word) <= field.most:
+def _number(field: Field, text: str, expected: str) -> int:
+    if text in field.names:
+        return field.names.index(text) + field.least
+    if not text.isascii() or not text.isdigit() or len(text) > 4 or not field.least <= int(text) <= field.most:
         raise BadCron(expected)
-    return int(word)
+    return int(text)

@@ -62,9 +62,9 @@ class DryRun:
         self.untold = {where.removeprefix(f"{path}.") for where in reader.unread}
         self.values: dict[str, Any] = {}
         params = self._needed(self._merge(workflow), list(workflow.params))
-        self._drop(params, {name for name, one in params.items() if not texts.compiles(name, one)})
+        self._drop(params, {name for name, definition in params.items() if not texts.compiles(name, definition)})
         if workflow.signal_triggers or "signal_triggers" in reader.dropped:
-            self._drop(params, {name for name, one in params.items() if self._is_of_signal(one, params)})
+            self._drop(params, {name for name, definition in params.items() if self._is_of_signal(definition, params)})
         self._drop_dangling(params, workflow)
         self._evaluate(workflow, params)
         # Constants of steps have a budget of their own: a run evaluates each step by itself.
@@ -97,18 +97,18 @@ class DryRun:
         self, name: str, definition: Definition, beside: Mapping[str, Definition]
     ) -> dict[str, Definition] | None:
         """A parameter with all that it refers to, directly or through others; None if not all of it is `beside` it."""
-        found, pending = {name: definition}, [name]
+        closed, pending = {name: definition}, [name]
         while pending:
             user = pending.pop()
-            if not self.texts.compiles(user, found[user]):
+            if not self.texts.compiles(user, closed[user]):
                 return None
-            for reference in self._references(found[user]):
+            for reference in self._references(closed[user]):
                 if reference not in beside or reference == name:
                     return None
-                if reference not in found:
-                    found[reference] = beside[reference]
+                if reference not in closed:
+                    closed[reference] = beside[reference]
                     pending.append(reference)
-        return found
+        return closed
 
     def check_step(self, step: Step, path: str) -> None:
         """Merge the parameters of a step with those that every step of its type has."""
@@ -139,16 +139,16 @@ class DryRun:
 
     def _needed(self, params: dict[str, Definition], own: list[str]) -> dict[str, Definition]:
         """The workflow's own, and those defaults that they lead to: the others need not be compiled for each push."""
-        found, pending = set(own), list(own)
+        needed, pending = set(own), list(own)
         while pending:
             name = pending.pop()
             for reference in self._references(params[name]) if name in params else ():
                 if reference == PARAMS and any(LOOKUP.search(text) for text in expressions_in(params[name])):
                     return params
-                if reference in params and reference not in found:
-                    found.add(reference)
+                if reference in params and reference not in needed:
+                    needed.add(reference)
                     pending.append(reference)
-        return {name: one for name, one in params.items() if name in found}
+        return {name: definition for name, definition in params.items() if name in needed}
 
     def _drop(self, params: dict[str, Definition], names: set[str]) -> None:
         """Take out parameters without a value, and all that refers to them directly or through others."""
@@ -168,7 +168,7 @@ class DryRun:
         dangling: set[str] = set()
         for name, definition in params.items():
             names = names_in(definition, self.texts.sel)
-            unknown = next((one for one in names if one not in params and one != PARAMS), None)
+            unknown = next((reference for reference in names if reference not in params and reference != PARAMS), None)
             if unknown is not None and unknown not in self.untold:
                 error = UnknownReference(name, unknown, f"workflow {workflow.id!r}")
                 self.report.note(at(self.path, name), _failure(definition, error), EVALUABLE)
@@ -198,7 +198,7 @@ class DryRun:
                     break
                 self._drop(params, failed)
             else:
-                self.values = {name: one.value for name, one in made.items()}
+                self.values = {name: evaluated.value for name, evaluated in made.items()}
                 return
 
     def _references(self, definition: Definition) -> Iterator[str]:
@@ -231,8 +231,8 @@ def _names_of(loop: Step) -> Iterator[str]:
 
 def _refused(params: Mapping[str, Definition], error: MergeRefused) -> tuple[str, str]:
     """What was found, and what would be right."""
-    found = params.get(_top(error.name, params))
-    return _written(found), f"a parameter that a definition may set so ({error.reason})"
+    definition = params.get(_top(error.name, params))
+    return _written(definition), f"a parameter that a definition may set so ({error.reason})"
 
 
 def _failure(definition: Definition | None, error: ParamError) -> str:

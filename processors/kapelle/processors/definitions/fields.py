@@ -57,20 +57,20 @@ def matching(pattern: re.Pattern[str], chars_max: int, expected: str) -> Callabl
 
 def workflow_id(value: Any) -> str:
     """The id of a workflow that people push."""
-    found = matching(_WORKFLOW_ID, ID_CHARS_MAX, "an id of letters, digits, '.', '-' and '_'")(value)
-    if found.startswith(SYSTEM_PREFIX) or found.endswith(SYSTEM_SUFFIX):
+    name = matching(_WORKFLOW_ID, ID_CHARS_MAX, "an id of letters, digits, '.', '-' and '_'")(value)
+    if name.startswith(SYSTEM_PREFIX) or name.endswith(SYSTEM_SUFFIX):
         raise wrong(f"an id that does not begin with {SYSTEM_PREFIX!r} or end with {SYSTEM_SUFFIX!r}")
-    return found
+    return name
 
 
 def _step_id(value: Any) -> str:
     expected = "an id of letters, digits, '.', '-' and '_' that does not begin with a digit"
-    found = matching(_STEP_ID, ID_CHARS_MAX, expected)(value)
-    if found.startswith(SYSTEM_PREFIX):
+    name = matching(_STEP_ID, ID_CHARS_MAX, expected)(value)
+    if name.startswith(SYSTEM_PREFIX):
         raise wrong(f"an id that does not begin with {SYSTEM_PREFIX!r}")
-    if STEP_PARAM_SEPARATOR in found:
+    if STEP_PARAM_SEPARATOR in name:
         raise wrong(f"an id without {STEP_PARAM_SEPARATOR!r}, which stands between a step and its parameter")
-    return found
+    return name
 
 
 def integer(least: int, most: int) -> Callable[[Any], int]:
@@ -101,10 +101,10 @@ def one_of(options: type[E]) -> Callable[[Any], E]:
     known = {str(option).upper(): option for option in options if option != "OTHER"}
 
     def check(value: Any) -> E:
-        found = known.get(value.upper()) if isinstance(value, str) else None
-        if found is None:
+        option = known.get(value.upper()) if isinstance(value, str) else None
+        if option is None:
             raise wrong(f"one of {', '.join(known)}")
-        return found
+        return option
 
     return check
 
@@ -127,17 +127,17 @@ def text_or_integer(value: Any) -> int | str:
 
 def signal_values(value: Any) -> int | str | tuple[int | str, ...]:
     """What a parameter of a signal is compared with: one value, or a list of them."""
-    return tuple(text_or_integer(one) for one in value) if isinstance(value, list) else text_or_integer(value)
+    return tuple(text_or_integer(item) for item in value) if isinstance(value, list) else text_or_integer(value)
 
 
 def word(options: Mapping[str, bool]) -> Callable[[Any], bool]:
     """One of two words, in any case."""
 
     def check(value: Any) -> bool:
-        found = options.get(value.lower()) if isinstance(value, str) else None
-        if found is None:
+        is_latest = options.get(value.lower()) if isinstance(value, str) else None
+        if is_latest is None:
             raise wrong(f"one of {', '.join(options)}")
-        return found
+        return is_latest
 
     return check
 

@@ -37,16 +37,16 @@ def fill(form: type[F], raw: Any, path: str, *, report: Report, fallback: Raw) -
         return form.model_validate(raw)
     except ValidationError as error:
         errors = error.errors(include_url=False, include_context=False)
-    for found in errors:
+    for problem in errors:
         where = path
-        for key in found["loc"]:
+        for key in problem["loc"]:
             where = at(where, key)
-        if found["type"] == "extra_forbidden":
-            report.add(where, found["input"], _known_keys(form, found["loc"]))
+        if problem["type"] == "extra_forbidden":
+            report.add(where, problem["input"], _known_keys(form, problem["loc"]))
         else:
-            value = NOTHING if found["type"] == "missing" else shown(found["input"])
-            report.note(where or "the request", value, EXPECTED.get(found["type"], _as_told)(found))
-    wrong = {found["loc"][0] for found in errors if found["loc"]}
+            value = NOTHING if problem["type"] == "missing" else shown(problem["input"])
+            report.note(where or "the request", value, EXPECTED.get(problem["type"], _as_told)(problem))
+    wrong = {problem["loc"][0] for problem in errors if problem["loc"]}
     right = {key: value for key, value in raw.items() if key not in wrong} if isinstance(raw, dict) else {}
     required = {name for name, field in form.model_fields.items() if field.is_required()}
     return form.model_validate({**{name: fallback[name] for name in required}, **right})

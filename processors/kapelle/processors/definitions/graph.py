@@ -75,7 +75,7 @@ def checked_graph(steps: tuple[Step, ...], path: str, report: Report) -> Graph:
     edges: Edges = {step.id: tuple(step.successors) for step in steps}
     roots = _roots(edges)
     dominators = _dominators(edges, roots)
-    for name in (one for one in edges if one not in dominators):
+    for name in (step for step in edges if step not in dominators):
         report.note(
             path,
             f"step {name!r}, which is in a cycle that no other step leads to",
@@ -92,11 +92,11 @@ def checked_graph(steps: tuple[Step, ...], path: str, report: Report) -> Graph:
 
 
 def _reversed(edges: Edges) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {name: [] for name in edges}
+    reverse: dict[str, list[str]] = {name: [] for name in edges}
     for u, after in edges.items():
         for v in after:
-            found[v].append(u)
-    return {name: tuple(before) for name, before in found.items()}
+            reverse[v].append(u)
+    return {name: tuple(before) for name, before in reverse.items()}
 
 
 def _roots(edges: Edges) -> tuple[str, ...]:
@@ -110,18 +110,18 @@ def _dominators(edges: Edges, roots: tuple[str, ...]) -> dict[str, set[str]]:
     """For each step that is reached from a root: the steps that every way to it passes, itself included."""
     before = _reversed(edges)
     reached = _reached(edges, roots)
-    found = {name: {name} if name in roots else set(reached) for name in reached}
+    dominators = {name: {name} if name in roots else set(reached) for name in reached}
     changed = True
     while changed:
         changed = False
         for name in reached:
             if name in roots:
                 continue
-            ways = [found[u] for u in before[name] if u in found]
+            ways = [dominators[u] for u in before[name] if u in dominators]
             made = set.intersection(*ways) | {name}
-            if made != found[name]:
-                found[name], changed = made, True
-    return found
+            if made != dominators[name]:
+                dominators[name], changed = made, True
+    return dominators
 
 
 def _reached(edges: Edges, roots: tuple[str, ...]) -> list[str]:

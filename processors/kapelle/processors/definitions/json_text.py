@@ -33,16 +33,16 @@ def read_json(text: str | bytes, *, bytes_max: int = PUSH_BYTES_MAX) -> Any:
     if size > bytes_max:
         raise _refused(f"{size:,} bytes", f"at most {bytes_max:,} bytes")
     try:
-        found = json.loads(
+        value = json.loads(
             text, parse_int=_integer, parse_float=_decimal, parse_constant=_no_constant, object_pairs_hook=_object
         )
     except RecursionError:
         raise _refused("deeper nesting", f"JSON that nests at most {NESTED_JSON_MAX} deep") from None
     except ValueError as error:  # malformed JSON, text that is no UTF-8, and what the hooks refuse
         raise _refused(str(error)[:200], "JSON") from None
-    if problems := list(_problems(found, "", 0)):
+    if problems := list(_problems(value, "", 0)):
         raise DefinitionRefused(problems)
-    return found
+    return value
 
 
 def write_json(value: Any) -> str:

@@ -43,20 +43,20 @@ VERSION: Final = re.compile(r"active|latest|default|0*[1-9][0-9]{0,17}", re.IGNO
 
 def check_loops(steps: list[Placed], run: DryRun) -> None:
     """Report what is wrong with the parameters that loops repeat for."""
-    for one in steps:
-        if one.step.kind in LOOPS:
-            _check_names(one, run.report)
-            _check_loop_params(one.step, at(at(one.path, "params"), LOOP_PARAMS), run)
+    for place in steps:
+        if place.step.kind in LOOPS:
+            _check_names(place, run.report)
+            _check_loop_params(place.step, at(at(place.path, "params"), LOOP_PARAMS), run)
 
 
-def _check_names(one: Placed, report: Report) -> None:
+def _check_names(place: Placed, report: Report) -> None:
     """A loop in a loop must not hide the values of the outer one. `loop_index` is always that of the inner one."""
-    taken = {name: outer.id for outer in one.around for name in loop_definitions(outer)}
-    for name in loop_definitions(one.step):
-        where = at(at(at(at(one.path, "params"), LOOP_PARAMS), "value"), name)
+    taken = {name: outer.id for outer in place.around for name in loop_definitions(outer)}
+    for name in loop_definitions(place.step):
+        where = at(at(at(at(place.path, "params"), LOOP_PARAMS), "value"), name)
         if name in taken:
             report.add(where, name, f"a name that the loop around it, {taken[name]!r}, does not use")
-        elif name in OWN_NAMES[one.step.kind]:
+        elif name in OWN_NAMES[place.step.kind]:
             report.add(where, name, "a name that the system does not use itself")
 
 
@@ -69,7 +69,7 @@ def _check_loop_params(step: Step, path: str, run: DryRun) -> None:
         run.report.add(at(path, "expression"), params.expression, expected)
         return
     allowed, values, own = OF_KIND[step.kind], dict[str, Any](), loop_definitions(step)
-    beside = {name: one for name, one in step.params.items() if name != LOOP_PARAMS and name not in own}
+    beside = {name: definition for name, definition in step.params.items() if name != LOOP_PARAMS and name not in own}
     for name, definition in own.items():
         here = at(at(path, "value"), name)
         if definition.type not in allowed:
@@ -94,13 +94,13 @@ def _check_values(step: Step, path: str, values: Mapping[str, Any], run: DryRun)
 
 def check_subworkflows(steps: list[Placed], report: Report) -> None:
     """Report children that no run could start."""
-    for one in steps:
-        if one.step.kind is not StepKind.SUBWORKFLOW:
+    for place in steps:
+        if place.step.kind is not StepKind.SUBWORKFLOW:
             continue
-        if len(one.around) == NESTING_MAX - 1:
-            found = f"a subworkflow inside {len(one.around)} loops"
-            report.note(one.path, found, f"at most {NESTING_MAX} levels, and the child is a level of its own")
-        _check_child(one.step, at(one.path, "params"), report)
+        if len(place.around) == NESTING_MAX - 1:
+            nesting = f"a subworkflow inside {len(place.around)} loops"
+            report.note(place.path, nesting, f"at most {NESTING_MAX} levels, and the child is a level of its own")
+        _check_child(place.step, at(place.path, "params"), report)
 
 
 def _check_child(step: Step, path: str, report: Report) -> None:

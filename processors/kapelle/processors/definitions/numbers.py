@@ -38,11 +38,11 @@ def check_number(written: Parsable, path: str, bounds: Range, *, known: Known, r
     if isinstance(written, str) and not known.keys() >= set(references(written)):
         return
     try:
-        found = bounds.read(written, known.__getitem__)
+        number = bounds.read(written, known.__getitem__)
     except BadNumber:
         report.add(path, written, bounds.expected)
         return
-    if not bounds.least <= found <= bounds.most:
+    if not bounds.least <= number <= bounds.most:
         report.add(path, written, bounds.expected)
 
 

@@ -18,7 +18,7 @@ ESCAPES: Final = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "`": "#9
 def picture_of(workflow: Workflow) -> str:
     """The text of the picture. The same definition always gives the same text."""
     # Ids of steps may be words of Mermaid, such as `end`, so nodes get numbers.
-    names = {one.step.id: f"s{number}" for number, one in enumerate(placed(workflow.steps, ""))}
+    names = {place.step.id: f"s{number}" for number, place in enumerate(placed(workflow.steps, ""))}
     return "\n".join(["flowchart TD", *_block(workflow.steps, names, INDENT)]) + "\n"
 
 

@@ -238,7 +238,7 @@ def _merged_strategy(base: RunStrategy, change: PropertiesChange) -> RunStrategy
     kept = base if rule is base.rule and not change.reset_workflow_concurrency else RunStrategy.by(rule)
     made = RunStrategy(rule, given.workflow_concurrency or kept.workflow_concurrency)
     if rule is not Rule.PARALLEL and made.workflow_concurrency > 1:
-        found = str(made.workflow_concurrency)
+        concurrency = str(made.workflow_concurrency)
         path = "properties.run_strategy.workflow_concurrency"
-        raise DefinitionRefused([Problem(path, found, f"1, because the rule is {rule}")])
+        raise DefinitionRefused([Problem(path, concurrency, f"1, because the rule is {rule}")])
     return made

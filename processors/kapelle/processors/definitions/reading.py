@@ -92,12 +92,12 @@ class Reader:
 
     def params(self, raw: Raw, path: str) -> dict[str, Definition]:
         """Those parameters that can be read."""
-        found: dict[str, Definition] = {}
+        params: dict[str, Definition] = {}
         for name, body in raw.items():
             made = self._param(name, body, at(path, name))
             if made is not None:
-                found[name] = made
-        return found
+                params[name] = made
+        return params
 
     def _param(self, name: str, body: Any, path: str) -> Definition | None:
         try:
@@ -227,7 +227,7 @@ class Reader:
             yield SignalTrigger(
                 definitions={
                     name: SignalMatch(
-                        {key: MatchParam(one.value, one.operator) for key, one in match.match_params.items()},
+                        {key: MatchParam(param.value, param.operator) for key, param in match.match_params.items()},
                         tuple(match.join_keys),
                         match.match,
                     )

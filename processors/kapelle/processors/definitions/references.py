@@ -45,12 +45,12 @@ def check_references(workflow: Workflow, steps: list[Placed], texts: Texts) -> N
     if all(step.kind in (StepKind.STEP, StepKind.TEMPLATE) for step in workflow.steps):
         return
     check = _Check(workflow, steps, texts)
-    for one in steps:
-        for path, definition in _written(one):
-            check.names(one, definition, path)
-            check.calls(one, definition, path)
-        if one.step.condition is not None:
-            check.condition(one, at(one.path, "condition"))
+    for place in steps:
+        for path, definition in _written(place):
+            check.names(place, definition, path)
+            check.calls(place, definition, path)
+        if place.step.condition is not None:
+            check.condition(place, at(place.path, "condition"))
 
 
 class _Check:
@@ -60,26 +60,28 @@ class _Check:
         self.workflow = workflow
         self.texts = texts
         self.report = texts.report
-        self.loops = {one.step.id: one.around for one in steps}  # the loops around each step
+        self.loops = {place.step.id: place.around for place in steps}  # the loops around each step
         self.calls_by_text: dict[str, tuple[Call, ...]] = {}
         self.blocks = {"": _block_of(workflow.steps)}
-        self.blocks |= {one.step.id: _block_of(one.step.steps) for one in steps if one.step.steps}
+        self.blocks |= {place.step.id: _block_of(place.step.steps) for place in steps if place.step.steps}
 
-    def block(self, one: Placed) -> _Block:
-        return self.blocks[one.around[-1].id if one.around else ""]
+    def block(self, place: Placed) -> _Block:
+        return self.blocks[place.around[-1].id if place.around else ""]
 
-    def names(self, one: Placed, definition: Definition, path: str) -> None:
+    def names(self, place: Placed, definition: Definition, path: str) -> None:
         """Check every `step__param`."""
-        block = self.block(one)
+        block = self.block(place)
         for name in dict.fromkeys(names_in(definition, self.texts.sel)):
-            meant = [] if self._is_param(name, one) else self._steps_in(name)
+            meant = [] if self._is_param(name, place) else self._steps_in(name)
             near = [step for step in meant if step in block.steps]
             if meant and not near:
-                self.report.add(path, name, self._elsewhere(one, meant[0], name))
-            elif near and one.around and not any(step == one.step.id or self._precedes(step, one) for step in near):
-                self.report.add(path, name, f"a step that leads to {one.step.id!r}, which {near[0]!r} does not")
+                self.report.add(path, name, self._elsewhere(place, meant[0], name))
+            elif (
+                near and place.around and not any(step == place.step.id or self._precedes(step, place) for step in near)
+            ):
+                self.report.add(path, name, f"a step that leads to {place.step.id!r}, which {near[0]!r} does not")
 
-    def calls(self, one: Placed, definition: Definition, path: str) -> None:
+    def calls(self, place: Placed, definition: Definition, path: str) -> None:
         """Check the calls that read other steps. Children return only parameters that are named literally."""
         for text in expressions_in(definition):
             for call in self._calls(text):
@@ -87,28 +89,28 @@ class _Check:
                     case Call("getFromForeach" | "getFromSubworkflow" as function, args) if None in args:
                         self.report.add(path, function, f"names as literals in {function}: children return these")
                     case Call("getFromForeach", (loop, step, param)):
-                        if loop is not None and self._is_before(one, loop, StepKind.FOREACH, path):
+                        if loop is not None and self._is_before(place, loop, StepKind.FOREACH, path):
                             self._check_inner(self.blocks.get(loop), loop, (step, param), path)
                     case Call("getFromSubworkflow", (child, _, _)) if child is not None:
-                        self._is_before(one, child, StepKind.SUBWORKFLOW, path)
-                    case Call("getFromStep", (step, _)) if step in self.loops and step not in self.block(one).steps:
-                        self.report.add(path, step, self._elsewhere(one, step, ""))
+                        self._is_before(place, child, StepKind.SUBWORKFLOW, path)
+                    case Call("getFromStep", (step, _)) if step in self.loops and step not in self.block(place).steps:
+                        self.report.add(path, step, self._elsewhere(place, step, ""))
 
-    def condition(self, one: Placed, path: str) -> None:
+    def condition(self, place: Placed, path: str) -> None:
         """The condition of a while sees values of the loop, of its step and of the workflow, and no other steps."""
-        condition = Definition(ParamType.BOOLEAN, expression=one.step.condition)
-        params = one.step.params.get(LOOP_PARAMS)
+        condition = Definition(ParamType.BOOLEAN, expression=place.step.condition)
+        params = place.step.params.get(LOOP_PARAMS)
         is_told = params is not None and params.is_literal
-        inner = {name for step in one.step.steps for name in step.params} if is_told else set()
+        inner = {name for step in place.step.steps for name in step.params} if is_told else set()
         for name in names_in(condition, self.texts.sel):
-            if self._is_param(name, one) or name in loop_definitions(one.step):
+            if self._is_param(name, place) or name in loop_definitions(place.step):
                 continue
             if self._steps_in(name):
                 self.report.add(path, name, "no parameters of other steps: a parameter of the loop can take them over")
             elif name in inner:
                 expected = f"a parameter that the loop carries on: {name!r} must be in its {LOOP_PARAMS}"
                 self.report.add(path, name, expected)
-        for call in self._calls(one.step.condition or ""):
+        for call in self._calls(place.step.condition or ""):
             if call.function.startswith(ASKING):
                 self.report.add(path, call.function, "no functions that ask for other steps, instances or signals")
 
@@ -124,22 +126,22 @@ class _Check:
                 self.calls_by_text[text] = ()  # it is reported as an expression that cannot be compiled
         return self.calls_by_text[text]
 
-    def _is_before(self, one: Placed, name: str, kind: StepKind, path: str) -> bool:
+    def _is_before(self, place: Placed, name: str, kind: StepKind, path: str) -> bool:
         """Whether it is a step of that kind in the same block that comes first. Otherwise report it."""
-        block = self.block(one)
+        block = self.block(place)
         known = {step.id for step in block.steps.values() if step.kind is kind}
         if name not in known:
             self.report.add(path, name, f"the id of a {kind} of the same block{nearest(name, known)}")
             return False
         # Conditions and signals of a step are evaluated when it is complete, so they may ask for its own children.
-        is_own = name == one.step.id and path.startswith((f"{one.path}.transition", f"{one.path}.signal_outputs"))
-        if not is_own and not self._precedes(name, one):
-            self.report.add(path, name, f"a {kind} that leads to {one.step.id!r}, because it must be complete")
+        is_own = name == place.step.id and path.startswith((f"{place.path}.transition", f"{place.path}.signal_outputs"))
+        if not is_own and not self._precedes(name, place):
+            self.report.add(path, name, f"a {kind} that leads to {place.step.id!r}, because it must be complete")
             return False
         return True
 
-    def _check_inner(self, block: _Block | None, loop: str, asked: tuple[str | None, str | None], path: str) -> None:
-        name, param = asked
+    def _check_inner(self, block: _Block | None, loop: str, call: tuple[str | None, str | None], path: str) -> None:
+        name, param = call
         if block is None or name is None:
             return
         step = block.steps.get(name)
@@ -151,14 +153,14 @@ class _Check:
             if param not in known:
                 self.report.add(path, param, f"the name of a parameter of {name!r}{nearest(param, set(known))}")
             elif known[param].type not in SCALARS:
-                found = f"{param!r}, which is a {known[param].type}"
-                self.report.note(path, found, f"a parameter of {name!r} of type {', '.join(SCALARS)}")
+                typed_param = f"{param!r}, which is a {known[param].type}"
+                self.report.note(path, typed_param, f"a parameter of {name!r} of type {', '.join(SCALARS)}")
 
-    def _is_param(self, name: str, one: Placed) -> bool:
+    def _is_param(self, name: str, place: Placed) -> bool:
         """Whether it is written as a parameter that the step can see by this name."""
-        if name in self.workflow.params or name in one.step.params or name in WORKFLOW_DEFAULTS:
+        if name in self.workflow.params or name in place.step.params or name in WORKFLOW_DEFAULTS:
             return True
-        return any(name in loop.params or name in loop_definitions(loop) for loop in one.around)
+        return any(name in loop.params or name in loop_definitions(loop) for loop in place.around)
 
     def _steps_in(self, name: str) -> list[str]:
         """The steps that `step__param` may mean. An id that ends in an underscore makes the separator longer by one."""
@@ -169,22 +171,22 @@ class _Check:
         candidates = (name[:at_index], name[: at_index + 1]) if is_longer else (name[:at_index],)
         return [step for step in candidates if step in self.loops]
 
-    def _precedes(self, step: str, one: Placed) -> bool:
-        return step in self.block(one).before[one.step.id]
+    def _precedes(self, step: str, place: Placed) -> bool:
+        return step in self.block(place).before[place.step.id]
 
-    def _elsewhere(self, one: Placed, step: str, name: str) -> str:
+    def _elsewhere(self, place: Placed, step: str, name: str) -> str:
         """What would be right instead of a step of another block."""
         around = self.loops[step]
-        if any(loop.id == step for loop in one.around):
-            return f"the name of the parameter alone: {step!r} is a loop around {one.step.id!r}"
-        if around[: len(one.around)] == one.around:
-            loop = around[len(one.around)]
+        if any(loop.id == step for loop in place.around):
+            return f"the name of the parameter alone: {step!r} is a loop around {place.step.id!r}"
+        if around[: len(place.around)] == place.around:
+            loop = around[len(place.around)]
             hint = f"{step!r} is inside {loop.id!r}"
             if loop.kind is StepKind.FOREACH and around[-1] is loop:
                 hint += f", and params.getFromForeach({loop.id!r}, {step!r}, …) gives the values of all iterations"
         else:
             loop = next(
-                loop for index, loop in enumerate(one.around) if index == len(around) or loop is not around[index]
+                loop for index, loop in enumerate(place.around) if index == len(around) or loop is not around[index]
             )
             hint = f"{step!r} is outside of {loop.id!r}"
             if name:
@@ -197,27 +199,27 @@ def _block_of(steps: tuple[Step, ...]) -> _Block:
     place = {step.id: number for number, step in enumerate(steps)}
     reached = [sum(1 << place[name] for name in step.successors if name in place) for step in steps]
     for middle, ways in enumerate(reached):
-        for start, found in enumerate(reached):
-            if found >> middle & 1:
+        for start, reach in enumerate(reached):
+            if reach >> middle & 1:
                 reached[start] |= ways
     before = {
-        step.id: frozenset(other.id for other, found in zip(steps, reached, strict=True) if found >> place[step.id] & 1)
+        step.id: frozenset(other.id for other, reach in zip(steps, reached, strict=True) if reach >> place[step.id] & 1)
         for step in steps
     }
     return _Block({step.id: step for step in steps}, before)
 
 
-def _written(one: Placed) -> Iterator[tuple[str, Definition]]:
+def _written(place: Placed) -> Iterator[tuple[str, Definition]]:
     """All parameters and conditions of a step with their paths; of a map those inside it."""
-    step = one.step
-    yield from _leaves(step.params, at(one.path, "params"))
+    step = place.step
+    yield from _leaves(step.params, at(place.path, "params"))
     for name, condition in step.successors.items():
-        path = at(at(at(one.path, "transition"), "successors"), name)
+        path = at(at(at(place.path, "transition"), "successors"), name)
         yield path, Definition(ParamType.BOOLEAN, expression=condition)
     for index, output in enumerate(step.signal_outputs):
-        yield from _leaves(output.params, at(at(at(one.path, "signal_outputs"), index), "params"))
+        yield from _leaves(output.params, at(at(at(place.path, "signal_outputs"), index), "params"))
     for index, dependency in enumerate(step.signal_dependencies):
-        here = at(at(at(one.path, "signal_dependencies"), index), "match_params")
+        here = at(at(at(place.path, "signal_dependencies"), index), "match_params")
         yield from ((at(here, name), match.param) for name, match in dependency.match_params.items())
 
 

@@ -37,10 +37,10 @@ class PushSel(Sel):
             self._known[text] = self._compiled(text, price)
         if budget is not None:
             budget.compile(text, price)
-        found = self._known[text]
-        if isinstance(found, SelError):
-            raise found.with_traceback(None)
-        return found
+        program = self._known[text]
+        if isinstance(program, SelError):
+            raise program.with_traceback(None)
+        return program
 
     def _compiled(self, text: str, price: int) -> Program | SelError:
         try:
@@ -78,7 +78,7 @@ class Texts:
         except (SelError, ParamError):
             return False
         inner = definition.value if definition.type is ParamType.MAP else {}
-        return all(self.compiles(key, one) for key, one in inner.items())
+        return all(self.compiles(key, definition) for key, definition in inner.items())
 
     def condition(self, text: str, path: str) -> None:
         """An expression that is true or false. What uses no names can be told at once."""

@@ -67,8 +67,8 @@ def _check_signal(name: str, match: SignalMatch, path: str, *, report: Report) -
             report.add(at(path, "join_keys"), key, "join keys that are not match_params too")
     if len(set(match.join_keys)) < len(match.join_keys):
         report.add(at(path, "join_keys"), list(match.join_keys), "each join key once")
-    for key, one in match.match_params.items():
-        _check_match(one, at(at(at(path, "match_params"), key), "value"), report)
+    for key, param in match.match_params.items():
+        _check_match(param, at(at(at(path, "match_params"), key), "value"), report)
 
 
 def _check_match(match: MatchParam, path: str, report: Report) -> None:

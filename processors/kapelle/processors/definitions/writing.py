@@ -62,7 +62,7 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 
 def _params(params: Mapping[str, Definition]) -> Raw:
-    return {name: definition_json(one) for name, one in params.items()}
+    return {name: definition_json(definition) for name, definition in params.items()}
 
 
 def _step(step: Step) -> Raw:
@@ -74,8 +74,8 @@ def _step(step: Step) -> Raw:
         "successors": None,
         "tags": [tag.as_json() for tag in step.tags],
         "retry_policy": _retry_policy(step.retry_policy),
-        "signal_dependencies": [_dependency(one) for one in step.signal_dependencies],
-        "signal_outputs": [_output(one) for one in step.signal_outputs],
+        "signal_dependencies": [_dependency(dependency) for dependency in step.signal_dependencies],
+        "signal_outputs": [_output(output) for output in step.signal_outputs],
         "steps": [_step(inner) for inner in step.steps],
     }
     has_steps = step.kind in (StepKind.FOREACH, StepKind.WHILE)
@@ -113,12 +113,13 @@ def _signal_trigger(trigger: SignalTrigger) -> Raw:
     definitions = {
         name: {
             "match_params": {
-                key: {"value": match.value, "operator": str(match.operator)} for key, match in one.match_params.items()
+                key: {"value": match.value, "operator": str(match.operator)}
+                for key, match in signal.match_params.items()
             },
-            "join_keys": list(one.join_keys),
-            **(LATEST if one.is_latest else {}),
+            "join_keys": list(signal.join_keys),
+            **(LATEST if signal.is_latest else {}),
         }
-        for name, one in trigger.definitions.items()
+        for name, signal in trigger.definitions.items()
     }
     special = {"definitions": definitions, "params": _params(trigger.params), "since_at_ms": None}
     out = _without_defaults(trigger, special)

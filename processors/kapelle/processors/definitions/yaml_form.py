@@ -92,7 +92,7 @@ class _Form:
         if not isinstance(jobs, list):
             self.report.add(at(path, "jobs"), jobs, "a list of jobs")
             return []
-        found: list[tuple[str, Raw, str]] = []
+        found_jobs: list[tuple[str, Raw, str]] = []
         for index, wrapped in enumerate(jobs):
             here = at(at(path, "jobs"), index)
             kind = next(iter(wrapped), "") if isinstance(wrapped, dict) else ""
@@ -101,9 +101,9 @@ class _Form:
             elif not isinstance(wrapped[kind], dict):
                 self.report.add(at(here, kind), wrapped[kind], "an object")
             else:
-                found.append((kind, wrapped[kind], at(here, kind)))
-        joined = self._joined(raw.get("dag"), [job for _, job, _ in found], at(path, "dag"))
-        return [self.step(kind, job, where, joined) for kind, job, where in found]
+                found_jobs.append((kind, wrapped[kind], at(here, kind)))
+        joined = self._joined(raw.get("dag"), [job for _, job, _ in found_jobs], at(path, "dag"))
+        return [self.step(kind, job, where, joined) for kind, job, where in found_jobs]
 
     def _joined(self, dag: Any, jobs: list[Raw], path: str) -> Raw:
         """The transitions that `dag` gives to jobs, by their ids."""

@@ -58,10 +58,12 @@ class Definition(msgspec.Struct, frozen=True):
 COMPARED: Final = ("type", "expression", "effective_mode", "validator", "tags")
 
 
-def _same_value(one: Definition, two: Definition) -> bool:
-    if one.type is not ParamType.MAP or not isinstance(one.value, dict) or not isinstance(two.value, dict):
-        return bool(one.value == two.value)
-    return one.value.keys() == two.value.keys() and all(d.same_as(two.value[name]) for name, d in one.value.items())
+def _same_value(left: Definition, right: Definition) -> bool:
+    if left.type is not ParamType.MAP or not isinstance(left.value, dict) or not isinstance(right.value, dict):
+        return bool(left.value == right.value)
+    return left.value.keys() == right.value.keys() and all(
+        d.same_as(right.value[name]) for name, d in left.value.items()
+    )
 
 
 Definitions = Mapping[str, Definition]

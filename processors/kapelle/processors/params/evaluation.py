@@ -128,10 +128,10 @@ class _Evaluation(Extension):
     def _visit(self, name: str) -> _Visit:
         try:
             self.context.budget.work(PARAM_VISITS)
-            found = list(dict.fromkeys(self._references(self.own[name])))
+            names = list(dict.fromkeys(self._references(self.own[name])))
         except SelError as error:
             raise failed_of(name, error) from error
-        return _Visit(name, found[::-1], {})
+        return _Visit(name, names[::-1], {})
 
     def _references(self, definition: Definition) -> Iterator[str]:
         if definition.expression is not None:
@@ -151,15 +151,15 @@ class _Evaluation(Extension):
         """Follow the references; stop at the first that has to be evaluated before."""
         while visit.pending:
             reference = visit.pending[-1]
-            found = self.scope.find(reference, self.own, self.done)
-            if found is None:
+            source = self.scope.find(reference, self.own, self.done)
+            if source is None:
                 raise UnknownReference(visit.name, reference, self.scope.where)
-            if isinstance(found, Own):
-                if found.name not in self.done:
-                    return found.name
-                visit.inputs[reference] = self.done[found.name].value
+            if isinstance(source, Own):
+                if source.name not in self.done:
+                    return source.name
+                visit.inputs[reference] = self.done[source.name].value
             else:
-                visit.inputs[reference] = found.value
+                visit.inputs[reference] = source.value
             visit.pending.pop()
         return None
 
@@ -195,12 +195,12 @@ class _Evaluation(Extension):
 
     def get(self, name: str) -> Value:
         """`params.get(name)`: a parameter of the workflow."""
-        found = self.scope.param(name, self.done)
-        if found is None and self.scope.waits_for(name, self.own):
+        value = self.scope.param(name, self.done)
+        if value is None and self.scope.waits_for(name, self.own):
             raise ExtensionFailed(
                 f"Expected {name!r} to be evaluated before, but it is not", hint="refer to it by its name"
             )
-        return found
+        return value
 
     def contains(self, name: str) -> bool:
         """`params.containsKey(name)`."""

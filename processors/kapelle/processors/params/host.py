@@ -41,18 +41,18 @@ class SignalParams(msgspec.Struct, frozen=True):
 
     def get(self, *names: Value) -> Value:
         """The same, or an error that lists the parameters that there are."""
-        found = self.find(*names)
-        if found is None:
+        value = self.find(*names)
+        if value is None:
             whose = f"signal {names[0]!r}" if len(names) > 1 else "trigger"
             known = ", ".join(self._of(names[:-1])) or "none"
             raise ExtensionFailed(f"Expected a parameter of the {whose} ({known}), but found {names[-1]!r}")
-        return found
+        return value
 
     def _of(self, signal: tuple[Value, ...]) -> Mapping[Any, Any]:
         if not signal and self.unnamed is None:
             raise ExtensionFailed(f"Expected the name of one of the signals ({', '.join(self.by_name)})")
-        found = self.by_name.get(signal[0]) if signal else self.unnamed
-        return found if isinstance(found, dict) else {}
+        params = self.by_name.get(signal[0]) if signal else self.unnamed
+        return params if isinstance(params, dict) else {}
 
 
 class _Owned(msgspec.Struct):
@@ -103,8 +103,8 @@ class InstanceFacts(msgspec.Struct, frozen=True, dict=True):
     @lazy
     def owner(self) -> str:
         """The name of the owner of the workflow."""
-        found = _decode_owner(self.properties).owner or ""
-        return found if isinstance(found, str) else str(found.get("name") or "")
+        owner = _decode_owner(self.properties).owner or ""
+        return owner if isinstance(owner, str) else str(owner.get("name") or "")
 
     @lazy
     def policy(self) -> str:
@@ -147,8 +147,8 @@ class ParamsHost(Extension):
             case "getFromSignal", (str(),) | (str(), str()):
                 return self._signals.get(*args)
             case "getFromSignalOrDefault", (str(), default) | (str(), str(), default):
-                found = self._signals.find(*args[:-1])
-                return default if found is None else found
+                value = self._signals.find(*args[:-1])
+                return default if value is None else value
             case "nextUniqueId", () if self._next_id is not None:
                 return self._next_id()
             case "getExecutionEnvironment", ():

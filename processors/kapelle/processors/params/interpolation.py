@@ -22,8 +22,8 @@ def references(text: str) -> list[str]:
     """The names that a text refers to, in order, each once."""
     if "$" not in text:
         return []
-    found = (match[2] or match[3] for match in _REFERENCE.finditer(text))
-    return list(dict.fromkeys(name for name in found if name))
+    names = (match[2] or match[3] for match in _REFERENCE.finditer(text))
+    return list(dict.fromkeys(name for name in names if name))
 
 
 def interpolated(text: str, lookup: Lookup, count: Count | None = None) -> str:

@@ -83,7 +83,7 @@ def merged(
 def _undefined(given: Mapping[str, Definitions]) -> dict[str, Definition]:
     """What the user gives at start or restart and the step's definition does not know."""
     offered = {**given.get("restart params", {}), **given.get("run params", {})}
-    return {name: one for name, one in offered.items() if name not in given.get("definition", {})}
+    return {name: definition for name, definition in offered.items() if name not in given.get("definition", {})}
 
 
 def injected(schema: Definitions, workflow_values: Mapping[str, Definition]) -> dict[str, Definition]:

@@ -7,7 +7,11 @@ from kapelle.processors.params.errors import BadDefinition
 
 RUN_PARAMS_MAX: Final = 128
 RESERVED_NAMES: Final = frozenset(
-    {form(word) for word in ("maestro", "scheduler", "util", "params") for form in (str.lower, str.title, str.upper)}
+    {
+        form(package)
+        for package in ("maestro", "scheduler", "util", "params")
+        for form in (str.lower, str.title, str.upper)
+    }
     | {
         "AUTH_BLOB",
         "AUTH_DATA",

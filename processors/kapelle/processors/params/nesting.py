@@ -9,8 +9,8 @@ def is_deep(value: Any) -> bool:
     """Whether objects and lists nest deeper than they may. It is walked level by level, so it takes no stack."""
     level = [value]
     for _ in range(NESTED_JSON_MAX + 1):
-        inner = (_inner(one) for one in level)
-        level = [one for items in inner for one in items if isinstance(one, dict | list | tuple)]
+        inner = (_inner(value) for value in level)
+        level = [value for items in inner for value in items if isinstance(value, dict | list | tuple)]
         if not level:
             return False
     return True

@@ -77,7 +77,7 @@ def frozen(value: ParamValue) -> Definition:
 
 def as_declared(given: Definitions, declared: Definitions) -> dict[str, Definition]:
     """What a parent gives, with the types that its child declares: values alone do not tell a STRING_MAP from a MAP."""
-    return {name: _as_declared(one, declared.get(name)) for name, one in given.items()}
+    return {name: _as_declared(definition, declared.get(name)) for name, definition in given.items()}
 
 
 def _as_declared(given: Definition, declared: Definition | None) -> Definition:
@@ -85,8 +85,8 @@ def _as_declared(given: Definition, declared: Definition | None) -> Definition:
         return given
     if declared.type is ParamType.MAP and isinstance(declared.value, dict):
         return msgspec.structs.replace(given, value=as_declared(given.value, declared.value))
-    if declared.type is ParamType.STRING_MAP and all(one.type is ParamType.STRING for one in given.value.values()):
-        texts = {key.replace("$", "$$"): one.value for key, one in given.value.items()}
+    if declared.type is ParamType.STRING_MAP and all(item.type is ParamType.STRING for item in given.value.values()):
+        texts = {key.replace("$", "$$"): item.value for key, item in given.value.items()}
         return msgspec.structs.replace(given, type=ParamType.STRING_MAP, value=texts)
     return given
 

@@ -39,7 +39,7 @@ class Own(msgspec.Struct, frozen=True):
     name: str
 
 
-Found = Known | Own
+Resolved = Known | Own
 
 
 class HasValue(Protocol):
@@ -57,7 +57,7 @@ class Scope(Protocol):
         """The scope in words, for errors."""
         ...
 
-    def find(self, reference: str, own: Definitions, done: Mapping[str, HasValue], /) -> Found | None:
+    def find(self, reference: str, own: Definitions, done: Mapping[str, HasValue], /) -> Resolved | None:
         """What the reference leads to, or None if nothing."""
         ...
 
@@ -82,7 +82,7 @@ class WorkflowScope(msgspec.Struct, frozen=True):
         """The scope in words."""
         return f"workflow {self.workflow_id!r}"
 
-    def find(self, reference: str, own: Definitions, _: Mapping[str, HasValue], /) -> Found | None:
+    def find(self, reference: str, own: Definitions, _: Mapping[str, HasValue], /) -> Resolved | None:
         """What the reference leads to."""
         if reference in own:
             return Own(reference)
@@ -122,7 +122,7 @@ class StepScope(msgspec.Struct, frozen=True):
         """The scope in words."""
         return f"step {self.step_id!r}"
 
-    def find(self, reference: str, own: Definitions, done: Mapping[str, HasValue], /) -> Found | None:
+    def find(self, reference: str, own: Definitions, done: Mapping[str, HasValue], /) -> Resolved | None:
         """What the reference leads to."""
         if reference in done:
             return Own(reference)
@@ -134,26 +134,26 @@ class StepScope(msgspec.Struct, frozen=True):
             return self._find_elsewhere(reference, own)
         return None
 
-    def _find_elsewhere(self, reference: str, own: Definitions) -> Found | None:
+    def _find_elsewhere(self, reference: str, own: Definitions) -> Resolved | None:
         step, param = self._split(reference)
         if step == self.step_id:
             return Own(param) if param in own else None
         if step in self.steps:
-            found = self.steps[step].get(param)
-            return None if found is None else Known(found.value)
+            value = self.steps[step].get(param)
+            return None if value is None else Known(value.value)
         return _from_signal(self.signals, step, param)
 
     def _split(self, reference: str) -> tuple[str, str]:
         """The step and the parameter. A step whose id ends in an underscore makes the separator longer by one."""
         at = reference.index(self.separator)
-        one, two = reference[:at], reference[: at + 1]
+        first, second = reference[:at], reference[: at + 1]
         if reference.startswith(self.separator, at + 1):
-            known = [step for step in (one, two) if step in self.steps or step == self.step_id]
+            known = [step for step in (first, second) if step in self.steps or step == self.step_id]
             if len(known) == 2:
-                raise AmbiguousReference(reference, one, two)
-            if known == [two]:
-                return two, reference[len(two) + len(self.separator) :]
-        return one, reference[at + len(self.separator) :]
+                raise AmbiguousReference(reference, first, second)
+            if known == [second]:
+                return second, reference[len(second) + len(self.separator) :]
+        return first, reference[at + len(self.separator) :]
 
     def param(self, name: str, _: Mapping[str, HasValue], /) -> Value:
         """A parameter of the workflow, or of a finished step by its two names."""

@@ -67,11 +67,11 @@ _cached = lru_cache(maxsize=TEXTS_CACHED)(_values)
 def restored(text: str, definitions: Definitions, *, evaluated_at_ms: int = 0) -> dict[str, Evaluated]:
     """The parameters as they were when they were evaluated. A value without a definition is taken as it looks."""
     values = {} if text == "{}" else _decoder.decode(text)
-    found: dict[str, Evaluated] = {}
+    params: dict[str, Evaluated] = {}
     for name, value in values.items():
         definition = definitions.get(name) or Definition(type=type_of(typed(value)))
-        found[name] = Evaluated(name, definition, _as_defined(name, definition, value), evaluated_at_ms)
-    return found
+        params[name] = Evaluated(name, definition, _as_defined(name, definition, value), evaluated_at_ms)
+    return params
 
 
 def _as_defined(name: str, definition: Definition, value: Any) -> ParamValue:

@@ -81,7 +81,9 @@ BY_TYPE: Final[Mapping[str, Mapping[str, Raw]]] = {
     },
     "KUBERNETES": {"kubernetes": _map("REQUIRED", **CONTAINER)},
     "NOTEBOOK": {
-        "kubernetes": _map("PROVIDED", **{name: one for name, one in CONTAINER.items() if name != "pre_stop"}),
+        "kubernetes": _map(
+            "PROVIDED", **{name: definition for name, definition in CONTAINER.items() if name != "pre_stop"}
+        ),
         "notebook": _map(
             "REQUIRED",
             init_command=_provided(""),

@@ -70,11 +70,11 @@ def check_validator(name: str, definition: Definition, sel: Sel) -> None:
 
 
 def _annotation(name: str, text: str) -> tuple[Callable[[Any, Decimal], bool], Decimal]:
-    found = _ANNOTATION.fullmatch(text)
-    if found is None or found[1] not in ANNOTATIONS:
+    match = _ANNOTATION.fullmatch(text)
+    if match is None or match[1] not in ANNOTATIONS:
         known = ", ".join(f"@{known}" for known in ANNOTATIONS)
         raise BadDefinition(name, f"its validator {text!r} is neither an expression nor one of {known}")
-    return ANNOTATIONS[found[1]], Decimal(found[2] or 0)
+    return ANNOTATIONS[match[1]], Decimal(match[2] or 0)
 
 
 def _annotated(name: str, text: str, value: ParamValue) -> bool:

@@ -12,10 +12,10 @@ INITIATORS: Final = {kind.value: kind for kind in InitiatorType}
 
 def source_of(message: Message[object]) -> tuple[str, int, int]:
     """The topic, partition and offset of an event. Publishers have no timers, and read all their inputs from topics."""
-    found = coordinates_of(message.id)
-    if found is None:
+    coordinates = coordinates_of(message.id)
+    if coordinates is None:
         raise AssertionError(f"Expected the id of a record, but found {message.id!r}")
-    return found.topic, found.partition, found.offset
+    return coordinates.topic, coordinates.partition, coordinates.offset
 
 
 def initiator_type(written: str) -> InitiatorType:
@@ -25,5 +25,5 @@ def initiator_type(written: str) -> InitiatorType:
 
 def next_number(state: Numbered, key: str) -> int:
     """The number of the next record of a key."""
-    found = state.numbers.get((key,))
-    return 1 if found is None else found.last + 1
+    row = state.numbers.get((key,))
+    return 1 if row is None else row.last + 1

@@ -55,7 +55,7 @@ def tell_of_start(message: Message[c.RunStarted], _: Numbered, __: int) -> Itera
     if parent is None or not is_inline(event.workflow_id):
         return ()
     topic, partition, offset = source_of(message)
-    told = c.PublishInstance(
+    command = c.PublishInstance(
         event.instance_id,
         event.run_id,
         InstanceStatus.IN_PROGRESS,
@@ -70,7 +70,7 @@ def tell_of_start(message: Message[c.RunStarted], _: Numbered, __: int) -> Itera
         source_partition=partition,
         source_offset=offset,
     )
-    return (Send(INLINE_CHANGES, event.workflow_id, told),)
+    return (Send(INLINE_CHANGES, event.workflow_id, command),)
 
 
 @steps.decides(c.RunEnded)
@@ -80,7 +80,7 @@ def tell_of_end(message: Message[c.RunEnded], _: Numbered, __: int) -> Iterable[
     if not is_inline(event.workflow_id):
         return ()
     topic, partition, offset = source_of(message)
-    told = c.PublishInstance(
+    command = c.PublishInstance(
         event.instance_id,
         event.run_id,
         event.status,
@@ -90,7 +90,7 @@ def tell_of_end(message: Message[c.RunEnded], _: Numbered, __: int) -> Iterable[
         source_partition=partition,
         source_offset=offset,
     )
-    return (Send(INLINE_CHANGES, event.workflow_id, told),)
+    return (Send(INLINE_CHANGES, event.workflow_id, command),)
 
 
 # Most runs are neither iterations nor rounds. The key of an event of a run begins with the id of its workflow.

@@ -127,7 +127,7 @@ def _trigger(key: str) -> More:
 
 
 def _joined(signals: Sequence[c.JoinedSignal]) -> list[Judged]:
-    return [Judged(one.name, one.signal_id, one.sequence) for one in signals]
+    return [Judged(signal.name, signal.signal_id, signal.sequence) for signal in signals]
 
 
 def _published(

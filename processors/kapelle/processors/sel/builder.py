@@ -120,15 +120,15 @@ class Builder(Transformer[Token, Block]):
         return If(span, self._depth(span, condition, then, otherwise), [(condition, then)], otherwise)
 
     def while_(self, children: Parts) -> Loop:
-        word, condition, body = children
-        body = body or Block(_span(word), 1, [])
-        return Loop(_span(word), self._depth(_span(word), condition, body), None, condition, None, body)
+        keyword, condition, body = children
+        body = body or Block(_span(keyword), 1, [])
+        return Loop(_span(keyword), self._depth(_span(keyword), condition, body), None, condition, None, body)
 
     def for_(self, children: Parts) -> Loop:
-        word, init, condition, update, body = children
-        body = body or Block(_span(word), 1, [])
-        depth = self._depth(_span(word), init, condition, update, body)
-        return Loop(_span(word), depth, init, condition, update, body)
+        keyword, init, condition, update, body = children
+        body = body or Block(_span(keyword), 1, [])
+        depth = self._depth(_span(keyword), init, condition, update, body)
+        return Loop(_span(keyword), depth, init, condition, update, body)
 
     def for_init(self, children: list[Node]) -> Node | None:
         return children[0] if children else None
@@ -311,17 +311,17 @@ class Builder(Transformer[Token, Block]):
 def _unescaped(text: str, token: Token) -> str:
     out: list[str] = []
     position = 0
-    while (found := text.find("\\", position)) >= 0:
-        out.append(text[position:found])
-        letter = text[found + 1]
+    while (backslash := text.find("\\", position)) >= 0:
+        out.append(text[position:backslash])
+        letter = text[backslash + 1]
         if letter not in ESCAPES:
-            at = (token.start_pos or 0) + 1 + found
+            at = (token.start_pos or 0) + 1 + backslash
             raise ParseError(
                 f"Expected one of \\n \\t \\b \\r \\f \\\\ \\' \\\" in a string, but found \\{letter}",
                 span=(at, at + 2),
                 hint=f"for a backslash in a regular expression write \\\\{letter}",
             )
         out.append(ESCAPES[letter])
-        position = found + 2
+        position = backslash + 2
     out.append(text[position:])
     return "".join(out)

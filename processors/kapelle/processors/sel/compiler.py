@@ -302,13 +302,13 @@ class Compiler:
                 else unknown_type(name)
             )
             raise error.placed(span)
-        found = made
+        member = made
         arguments = [self.expression(argument) for argument in node.arguments]
 
         def run(f: Frame) -> Value:
             args = [argument(f) for argument in arguments]
             try:
-                return construct(found, name, f, args)
+                return construct(member, name, f, args)
             except SelError as error:
                 raise error.placed(span) from None
 
@@ -366,8 +366,8 @@ def _chosen(arms: list[tuple[Expression, Expression]], spans: list[Span], otherw
         raise not_a_condition(value, span)
 
     def run_many(f: Frame) -> Value:
-        for (asked, chosen), at in parts:
-            value = asked(f)
+        for (asks, chosen), at in parts:
+            value = asks(f)
             if value is True:
                 return chosen(f)
             if value is not False:

@@ -70,9 +70,9 @@ class SelError(Exception):
 
     def __str__(self) -> str:
         where = f" at line {self.line}, column {self.column}" if self.source else ""
-        what = f": {self.fragment}" if self.fragment else ""
+        fragment = f": {self.fragment}" if self.fragment else ""
         hint = f" ({self.hint})" if self.hint else ""
-        return f"{self.message}{where}{what}{hint}"
+        return f"{self.message}{where}{fragment}{hint}"
 
     def rendered(self) -> str:
         """The message, the line, and a caret under the offending text."""
@@ -149,12 +149,12 @@ LIMITS_IN_WORDS = {
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint with the known name that is nearest, or nothing."""
     names = list(known)
-    found = get_close_matches(name[:64], names, n=1, cutoff=0.6)
-    if not found:
+    nearest = get_close_matches(name[:64], names, n=1, cutoff=0.6)
+    if not nearest:
         lower = {n.lower(): n for n in names}
-        found = (
+        nearest = (
             [lower[name.lower()]]
             if name.lower() in lower
             else [n for n in names if n.startswith(name) and len(name) > 2]
         )
-    return f"did you mean '{found[0]}'?" if found else ""
+    return f"did you mean '{nearest[0]}'?" if nearest else ""

@@ -21,23 +21,23 @@ def formatted(frame: Frame, template: str, args: list[Value]) -> str:
     at = following = 0
     count = 0
     while (sign := template.find("%", at)) >= 0:
-        found = _SPECIFIER.match(template, sign)
-        if found is None:
+        match = _SPECIFIER.match(template, sign)
+        if match is None:
             raise BadValue(f"Expected a conversion such as %s or %5d, but found {template[sign : sign + 10]!r}")
         count += 1
         if count > SPECIFIERS_MAX:
             raise BadValue(f"Expected at most {SPECIFIERS_MAX} conversions in a format")
         frame.work(CONVERSION_COST)
         _append(frame, out, template[at:sign])
-        if found[5] in "n%":
-            _append(frame, out, "\n" if found[5] == "n" else "%")
+        if match[5] in "n%":
+            _append(frame, out, "\n" if match[5] == "n" else "%")
         else:
-            number = int(found[1]) - 1 if found[1] else following
-            following += 0 if found[1] else 1
+            number = int(match[1]) - 1 if match[1] else following
+            following += 0 if match[1] else 1
             if not 0 <= number < len(args):
-                raise BadValue(f"Expected an argument for {found[0]!r}, but there are only {len(args)}")
-            _append(frame, out, _converted(frame, found, args[number]))
-        at = found.end()
+                raise BadValue(f"Expected an argument for {match[0]!r}, but there are only {len(args)}")
+            _append(frame, out, _converted(frame, match, args[number]))
+        at = match.end()
     _append(frame, out, template[at:])
     frame.text(sum(len(part) for part in out))
     return "".join(out)
@@ -48,10 +48,10 @@ def _append(frame: Frame, out: list[str], text: str) -> None:
     out.append(text)
 
 
-def _converted(frame: Frame, found: re.Match[str], value: Value) -> str:
-    flags, width, precision, letter = found[2], int(found[3] or 0), found[4], found[5]
+def _converted(frame: Frame, match: re.Match[str], value: Value) -> str:
+    flags, width, precision, letter = match[2], int(match[3] or 0), match[4], match[5]
     if width > WIDTH_MAX or int(precision or 0) > WIDTH_MAX:
-        raise BadValue(f"Expected a width of at most {WIDTH_MAX}, but found {found[0]!r}")
+        raise BadValue(f"Expected a width of at most {WIDTH_MAX}, but found {match[0]!r}")
     allowed = FLAGS.get(letter.lower(), "")
     if wrong := set(flags) - set(allowed):
         raise BadValue(f"Expected only the flags {allowed!r} with %{letter}, but found {''.join(sorted(wrong))!r}")
@@ -65,11 +65,11 @@ def _converted(frame: Frame, found: re.Match[str], value: Value) -> str:
     elif kind == "b":
         text = ("true" if value else "false") if value.__class__ is bool else str(value is not None).lower()
     elif kind in "dxo":
-        text = _integer(found[0], kind, value, flags)
+        text = _integer(match[0], kind, value, flags)
     elif kind in "feg":
-        text = _decimal(found[0], kind, value, (flags, digits))
+        text = _decimal(match[0], kind, value, (flags, digits))
     else:
-        raise BadValue(f"Expected one of the conversions s d x o f e g b n %, but found {found[0]!r}")
+        raise BadValue(f"Expected one of the conversions s d x o f e g b n %, but found {match[0]!r}")
     if upper:
         text = text.upper()
     if "0" in flags and kind in "dxofeg" and len(text) < width:

@@ -43,10 +43,10 @@ def add(frame: Frame, a: Value, b: Value) -> Value:
         total = a + b
         return total if LONG_MIN <= total <= LONG_MAX else wrap(total)
     if left is str or right is str or a is None:
-        one = a if left is str else text_of(frame, a)
-        two = b if right is str else text_of(frame, b)
-        frame.text(len(one) + len(two), of=(one, two))
-        return one + two
+        head = a if left is str else text_of(frame, a)
+        tail = b if right is str else text_of(frame, b)
+        frame.text(len(head) + len(tail), of=(head, tail))
+        return head + tail
     if left in NUMBERS and right in NUMBERS:
         return float(a) + float(b)
     raise _refused("+", a, b)

@@ -95,8 +95,8 @@ def _expected(names: set[str] | None) -> str:
 
 def _unexpected_character(error: UnexpectedCharacters, text: str) -> ParseError:
     start = int(error.pos_in_stream or 0)
-    found = text[start : start + 1]
+    character = text[start : start + 1]
     span = (start, start + 1)
-    if found in ("'", '"'):
+    if character in ("'", '"'):
         return ParseError("Expected a closing quote on the same line", span=span, hint="a line break is \\n")
-    return ParseError(f"Expected an expression, but found the character {found!r}", span=span)
+    return ParseError(f"Expected an expression, but found the character {character!r}", span=span)

@@ -104,8 +104,8 @@ def _evaluating(text: str, run: Expression, limits: Limits, *, slots_count: int,
             return within(inputs, host, budget)
         frame = Frame(inputs, host, limits, visits, memory, unset and unset.copy())
         try:
-            found = run(frame)
-            return found if found.__class__ in scalars else result_of(frame, found)
+            result = run(frame)
+            return result if result.__class__ in scalars else result_of(frame, result)
         except SelError as error:
             raise error.located(text) from None
         except RecursionError:
@@ -122,8 +122,8 @@ def _evaluating(text: str, run: Expression, limits: Limits, *, slots_count: int,
             if visits_free < 0 or bytes_free < 0:
                 frame.work(0)
                 frame.spend(0)
-            found = run(frame)
-            return found if found.__class__ in scalars else result_of(frame, found)
+            result = run(frame)
+            return result if result.__class__ in scalars else result_of(frame, result)
         except SelError as error:
             raise _of_decision(error, limits, budget, (visits_left, bytes_left)).located(text) from None
         except RecursionError:
@@ -196,18 +196,20 @@ class Sel:
 
         A budget is charged for compiling in both cases, or a decision would depend on the decisions before it.
         """
-        found = self._programs.get(text)
+        program = self._programs.get(text)
         if budget is not None:
-            budget.compile(text, found.price if found is not None else price_of(text[: self.limits.expression_chars]))
-        if found is None:
-            found = Program(text, self.limits)
+            budget.compile(
+                text, program.price if program is not None else price_of(text[: self.limits.expression_chars])
+            )
+        if program is None:
+            program = Program(text, self.limits)
             self._chars += len(text) + 1
             while self._chars > CACHE_CHARS_MAX and self._programs:
                 oldest = next(iter(self._programs))
                 del self._programs[oldest]
                 self._chars -= len(oldest) + 1
-            self._programs[text] = found
-        return found
+            self._programs[text] = program
+        return program
 
     def evaluate(
         self, text: str, inputs: Mapping[str, Value] = NO_INPUTS, host: Host = NOWHERE, *, budget: Budget | None = None

@@ -57,9 +57,9 @@ def matches(frame: Frame, pattern: str, text: str) -> Iterator[Any]:
     one_pass = _ONE_PASS.fullmatch(pattern) is not None
     frame.work(len(text) * size // STEPS_PER_VISIT + 1)
     try:
-        for found in made.finditer(text):
-            yield found
-            rest = 0 if one_pass else (len(text) - found.end()) * size // STEPS_PER_VISIT_SEARCHING
+        for match in made.finditer(text):
+            yield match
+            rest = 0 if one_pass else (len(text) - match.end()) * size // STEPS_PER_VISIT_SEARCHING
             frame.work(rest + MATCH_COST)
     except UnicodeEncodeError:
         raise BadValue("Expected a text in valid Unicode, but found an unpaired surrogate") from None

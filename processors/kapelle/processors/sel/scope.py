@@ -38,10 +38,10 @@ def children(node: Node) -> Iterator[Node]:  # noqa: C901 - one arm for each sha
                 yield then
             if otherwise is not None:
                 yield otherwise
-        case tree.Prefix(operand=one) | tree.Index(index=one) | tree.NewArray(length=one):
-            yield one
-        case tree.Evaluate(value=one) | tree.Return(value=one) | tree.Throw(value=one):
-            yield one
+        case tree.Prefix(operand=child) | tree.Index(index=child) | tree.NewArray(length=child):
+            yield child
+        case tree.Evaluate(value=child) | tree.Return(value=child) | tree.Throw(value=child):
+            yield child
         case tree.Access(base=base, suffixes=suffixes):
             yield base
             yield from suffixes

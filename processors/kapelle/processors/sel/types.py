@@ -47,10 +47,10 @@ DEFAULTS: dict[type, Value] = {int: 0, float: 0.0, bool: False}
 
 def type_named(name: str, *, is_array: bool = False) -> type:
     """The type of that name, or an error with the nearest name."""
-    found = TYPES.get(name)
-    if found is None:
+    value_type = TYPES.get(name)
+    if value_type is None:
         raise unknown_type(name)
-    return array_of(found, name) if is_array else found
+    return array_of(value_type, name) if is_array else value_type
 
 
 def unknown_type(name: str) -> SelError:

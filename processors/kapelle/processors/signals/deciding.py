@@ -19,7 +19,7 @@ from kapelle.processors.effects import Effect, Emit, Send, SetAside
 from kapelle.processors.messages import Message
 from kapelle.processors.signals.applying import NEW, step_subscription, trigger_subscription
 from kapelle.processors.signals.bounds import unfit
-from kapelle.processors.signals.finding import Cursor, Found, Past, Span, bounded, by_value, concerned, past
+from kapelle.processors.signals.finding import Cursor, Past, Span, Subscriber, bounded, by_value, concerned, past
 from kapelle.processors.signals.matching import Entry, conditions_of, entries_of
 from kapelle.processors.signals.processor import signals
 from kapelle.processors.signals.tables import SignalRow, Signals, SubscriptionRow
@@ -68,7 +68,7 @@ def announce(message: Message[c.AnnounceSignal], state: Signals, now_ms: int) ->
         return
     sequence = name.sequence + 1
     row = SignalRow(announced.signal_id, announced.params, happened_ms)
-    found, rest = bounded(concerned(announced.name, (sequence, row), state, after=None), OFFERS_MAX)
+    subscribers, rest = bounded(concerned(announced.name, (sequence, row), state, after=None), OFFERS_MAX)
     yield Emit(
         c.SignalAccepted(
             name=announced.name,
@@ -78,13 +78,13 @@ def announce(message: Message[c.AnnounceSignal], state: Signals, now_ms: int) ->
             payload=announced.payload,
             happened_at_ms=happened_ms,
             source=announced.source,
-            offered=tuple(at.subscription for at, _ in found),
+            offered=tuple(at.subscription for at, _ in subscribers),
             at_ms=now_ms,
             said_at_ms=announced.happened_at_ms,
         )
     )
-    if found:
-        yield from _offer(announced.name, (sequence, row), found, now_ms)
+    if subscribers:
+        yield from _offer(announced.name, (sequence, row), subscribers, now_ms)
     yield from _go_on(announced.name, sequence, rest)
 
 
@@ -94,16 +94,16 @@ def _go_on(name: str, sequence: int, rest: Cursor | None) -> Iterator[Effect]:
 
 
 def _known(announced: c.AnnounceSignal, state: Signals, generation: int) -> int | None:
-    for one in reversed(kept(generation)):
-        row = state.seen.get((one, announced.name, announced.signal_id))
+    for kept_generation in reversed(kept(generation)):
+        row = state.seen.get((kept_generation, announced.name, announced.signal_id))
         if row is not None:
             return row.sequence
     return None
 
 
-def _offer(name: str, signal: Past, found: list[Found], now_ms: int) -> Iterator[Effect]:
+def _offer(name: str, signal: Past, subscribers: list[Subscriber], now_ms: int) -> Iterator[Effect]:
     """Offer a signal to those whom it concerns."""
-    for _, subscription in found:
+    for _, subscription in subscribers:
         if subscription.trigger_id:
             key = trigger_key(subscription.workflow_id, subscription.trigger_id)
             yield Send(TRIGGER_INTERNAL, key, _offer_of(name, signal, subscription))
@@ -137,7 +137,7 @@ def _matched(name: str, signal: Past, waiting: SubscriptionRow, now_ms: int) -> 
             sequence=sequence,
         )
     )
-    told = c.MatchDependency(
+    answer = c.MatchDependency(
         run_id=w.run_id,
         step_id=w.step_id,
         attempt=w.attempt,
@@ -148,7 +148,7 @@ def _matched(name: str, signal: Past, waiting: SubscriptionRow, now_ms: int) -> 
         sequence=sequence,
         params=row.params,
     )
-    yield Send(RUN_INTERNAL, run_key(w.workflow_id, w.instance_id), told)
+    yield Send(RUN_INTERNAL, run_key(w.workflow_id, w.instance_id), answer)
 
 
 @signals.decides(c.ContinueOffers)
@@ -159,11 +159,11 @@ def continue_offers(message: Message[c.ContinueOffers], state: Signals, now_ms: 
     if signal_row is None:
         return
     signal = (command.sequence, signal_row)
-    found, rest = bounded(concerned(name, signal, state, after=Cursor.parse(command.after)), OFFERS_MAX)
-    if found:
-        offered = tuple(at.subscription for at, _ in found)
+    subscribers, rest = bounded(concerned(name, signal, state, after=Cursor.parse(command.after)), OFFERS_MAX)
+    if subscribers:
+        offered = tuple(at.subscription for at, _ in subscribers)
         yield Emit(c.SignalOffered(name=name, sequence=command.sequence, offered=offered, at_ms=now_ms))
-        yield from _offer(name, signal, found, now_ms)
+        yield from _offer(name, signal, subscribers, now_ms)
     yield from _go_on(name, command.sequence, rest)
 
 
@@ -203,9 +203,9 @@ def offer_past_signals(message: Message[c.OfferPastSignals], state: Signals, now
     if row is None or command.generation != row.generation:
         return  # it was disarmed; or armed anew, and then it asks for the past itself
     matching = past(name, conditions_of(row.match), state, Span(command.sequence, row.since + 1))
-    wanted = ((at, one if one and one.happened_at_ms >= command.since_at_ms else None) for at, one in matching)
-    found, rest = bounded(wanted, OFFERS_MAX)
-    for signal in found:
+    recent = ((at, row if row and row.happened_at_ms >= command.since_at_ms else None) for at, row in matching)
+    signals_to_offer, rest = bounded(recent, OFFERS_MAX)
+    for signal in signals_to_offer:
         yield Emit(c.SignalOffered(name=name, sequence=signal[0], offered=(subscription,), at_ms=now_ms))
         yield Send(TRIGGER_INTERNAL, trigger_key(row.workflow_id, row.trigger_id), _offer_of(name, signal, row))
     if rest is not None:
@@ -221,9 +221,9 @@ def search_past_signals(message: Message[c.SearchPastSignals], state: Signals, n
     if row is None or command.since != row.since:
         return  # it waits no more; or it waits anew, and then it has searched again
     span = Span(0, command.sequence, newest_first=True) if command.is_latest else Span(command.sequence, row.since + 1)
-    found, rest = bounded(past(name, conditions_of(row.match), state, span), 1)
-    if found:
-        yield from _matched(name, found[0], row, now_ms)
+    matches, rest = bounded(past(name, conditions_of(row.match), state, span), 1)
+    if matches:
+        yield from _matched(name, matches[0], row, now_ms)
     elif rest is not None:
         yield Send(SIGNAL_INTERNAL, name, msgspec.structs.replace(command, sequence=rest))
 
@@ -244,7 +244,7 @@ def unsubscribe(message: Message[c.UnsubscribeTrigger], state: Signals, now_ms: 
 def await_signal(message: Message[c.AwaitSignal], state: Signals, now_ms: int) -> Iterator[Effect]:
     """A step is told of a signal of the past that matches, or waits for the next one."""
     name, command = message.key, message.value
-    found, rest = _first_of_the_past(name, command, state)
+    matches, rest = _first_of_the_past(name, command, state)
     waiting = SubscriptionRow(
         match=command.match,
         access=[],
@@ -257,8 +257,8 @@ def await_signal(message: Message[c.AwaitSignal], state: Signals, now_ms: int) -
         iteration=command.iteration,
         index=command.index,
     )
-    if found:
-        yield from _matched(name, found[0], waiting, now_ms)
+    if matches:
+        yield from _matched(name, matches[0], waiting, now_ms)
         return
     yield Emit(
         c.StepAwaits(
@@ -294,8 +294,8 @@ def _first_of_the_past(name: str, command: c.AwaitSignal, state: Signals) -> tup
     values = None if command.is_latest else by_value(name, conditions, state)
     if values is None:
         return bounded(past(name, conditions, state, Span(newest_first=command.is_latest)), 1)
-    found, rest = bounded(values, 1)
-    return found, None if rest is None else 0
+    matches, rest = bounded(values, 1)
+    return matches, None if rest is None else 0
 
 
 @signals.decides(c.ForgetAwait)

@@ -22,7 +22,7 @@ from kapelle.processors.signals.matching import (
 from kapelle.processors.signals.tables import SignalRow, Signals, SubscriptionRow
 from kapelle.processors.tables import Key
 
-Found = tuple["Cursor", SubscriptionRow]
+Subscriber = tuple["Cursor", SubscriptionRow]
 Past = tuple[int, SignalRow]
 SEQUENCE_END: Final = 1 << 62
 # How many rows one decision looks at; a command to itself goes on with the rest.
@@ -53,13 +53,13 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
 
 def bounded(looks: Iterable[tuple[P, R | None]], most: int) -> tuple[list[tuple[P, R]], P | None]:
     """What was found, up to a number and with a bounded number of looks, and where to go on; None at the end."""
-    found: list[tuple[P, R]] = []
+    rows: list[tuple[P, R]] = []
     for count, (place, row) in enumerate(looks, 1):
         if row is not None:
-            found.append((place, row))
-        if len(found) == most or count == LOOKS_MAX:
-            return found, place
-    return found, None
+            rows.append((place, row))
+        if len(rows) == most or count == LOOKS_MAX:
+            return rows, place
+    return rows, None
 
 
 def concerned(
@@ -91,7 +91,11 @@ def _entered(name: str, scan: Scan, state: Signals, after: Cursor | None) -> Ite
         if crowd is None:
             return
         if crowd.few:
-            yield from ((scan.start, one) for one in crowd.few if after is None or one > after.subscription)
+            yield from (
+                (scan.start, subscription)
+                for subscription in crowd.few
+                if after is None or subscription > after.subscription
+            )
             return
     start: Key = (name, scan.param, scan.kind, scan.start)
     if after is not None:
@@ -116,17 +120,17 @@ def past(name: str, conditions: Conditions, state: Signals, span: Span) -> Itera
 
 def _candidates(name: str, conditions: Conditions, state: Signals, span: Span) -> Iterator[Past]:
     """Those with a parameter that must be equal, if there is such a one; else all."""
-    equal = next((one for one in conditions if one.operator is Operator.EQUAL), None)
+    equal = next((condition for condition in conditions if condition.operator is Operator.EQUAL), None)
     if equal is None or isinstance(equal.value, list):
         start, end = (name, span.after + 1), (name, span.before)
         for key, row in state.signals.range(start, end, reverse=span.newest_first):
             yield key[1], row
         return
     at = (name, equal.param, text_of(equal.value))
-    for found, _ in state.by_param.range((*at, span.after + 1), (*at, span.before), reverse=span.newest_first):
-        signal = state.signals.get((name, found[3]))
+    for place, _ in state.by_param.range((*at, span.after + 1), (*at, span.before), reverse=span.newest_first):
+        signal = state.signals.get((name, place[3]))
         if signal is not None:
-            yield found[3], signal
+            yield place[3], signal
 
 
 def by_value(name: str, conditions: Conditions, state: Signals) -> Iterator[tuple[int, SignalRow | None]] | None:
@@ -134,9 +138,9 @@ def by_value(name: str, conditions: Conditions, state: Signals) -> Iterator[tupl
 
     Nothing if this is no way to find them: they can be found by an equal value in their order, or any will do.
     """
-    if not conditions or any(one.operator is Operator.EQUAL for one in conditions):
+    if not conditions or any(condition.operator is Operator.EQUAL for condition in conditions):
         return None
-    best = min(conditions, key=lambda one: TELLING.index(KINDS[one.operator]))
+    best = min(conditions, key=lambda condition: TELLING.index(KINDS[condition.operator]))
     return (
         (key[3], _if_matching(row, conditions))
         for start, end in values_of(best)

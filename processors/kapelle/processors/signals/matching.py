@@ -51,25 +51,27 @@ class Condition(msgspec.Struct, frozen=True):
 
     def holds(self, params: Mapping[str, Scalar]) -> bool:
         """Whether a signal with these parameters fulfils it."""
-        found = params.get(self.param)
-        if found is None:
+        value = params.get(self.param)
+        if value is None:
             return False
         if self.operator is Operator.IN:
-            return isinstance(self.value, list) and any(type(one) is type(found) and one == found for one in self.value)
-        return type(found) is type(self.value) and COMPARE[self.operator](found, self.value)
+            return isinstance(self.value, list) and any(
+                type(item) is type(value) and item == value for item in self.value
+            )
+        return type(value) is type(self.value) and COMPARE[self.operator](value, self.value)
 
     def __str__(self) -> str:
         return f"{self.param} {self.operator} {self.value!r}"
 
 
 COMPARE: Final[Mapping[Operator, Callable[[Any, Any], bool]]] = {
-    Operator.EQUAL: lambda found, value: bool(found == value),
-    Operator.NOT_EQUAL: lambda found, value: bool(found != value),
-    Operator.LESS: lambda found, value: bool(found < value),
-    Operator.LESS_OR_EQUAL: lambda found, value: bool(found <= value),
-    Operator.GREATER: lambda found, value: bool(found > value),
-    Operator.GREATER_OR_EQUAL: lambda found, value: bool(found >= value),
-    Operator.PREFIX: lambda found, value: isinstance(found, str) and found.startswith(value),
+    Operator.EQUAL: lambda actual, value: bool(actual == value),
+    Operator.NOT_EQUAL: lambda actual, value: bool(actual != value),
+    Operator.LESS: lambda actual, value: bool(actual < value),
+    Operator.LESS_OR_EQUAL: lambda actual, value: bool(actual <= value),
+    Operator.GREATER: lambda actual, value: bool(actual > value),
+    Operator.GREATER_OR_EQUAL: lambda actual, value: bool(actual >= value),
+    Operator.PREFIX: lambda actual, value: isinstance(actual, str) and actual.startswith(value),
 }
 
 Conditions = tuple[Condition, ...]
@@ -140,7 +142,9 @@ def entries_of(conditions: Conditions, crowd: Callable[[Entry], int]) -> tuple[E
     choices = [(_entries(condition), KINDS[condition.operator]) for condition in conditions]
     if not choices:
         return (ALL,)
-    best = min(choices, key=lambda one: (TELLING.index(one[1]), max((crowd(entry) for entry in one[0]), default=0)))
+    best = min(
+        choices, key=lambda choice: (TELLING.index(choice[1]), max((crowd(entry) for entry in choice[0]), default=0))
+    )
     return best[0]
 
 

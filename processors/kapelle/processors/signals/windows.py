@@ -86,14 +86,14 @@ def merged(some: Ranges, others: Ranges) -> Ranges:
     """Ranges that cover both, in order. Where they are too many, they cover what is between the nearest as well."""
     if not some or not others:
         return some or others
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for first_ms, last_ms in sorted((*some, *others)):
-        if found and first_ms <= found[-1][1] + NEAR_MS:
-            found[-1] = (found[-1][0], max(found[-1][1], last_ms))
+        if ranges and first_ms <= ranges[-1][1] + NEAR_MS:
+            ranges[-1] = (ranges[-1][0], max(ranges[-1][1], last_ms))
         else:
-            found.append((first_ms, last_ms))
-    while len(found) > RANGES_MAX:
-        gaps = [after[0] - before[1] for before, after in pairwise(found)]
+            ranges.append((first_ms, last_ms))
+    while len(ranges) > RANGES_MAX:
+        gaps = [after[0] - before[1] for before, after in pairwise(ranges)]
         at = gaps.index(min(gaps))
-        found[at : at + 2] = [(found[at][0], found[at + 1][1])]
-    return tuple(found)
+        ranges[at : at + 2] = [(ranges[at][0], ranges[at + 1][1])]
+    return tuple(ranges)

@@ -43,8 +43,8 @@ def set_trigger(message: Message[c.SetTrigger], state: Triggers, now_ms: int) ->
     if before is None or not before.is_armed:
         yield Emit(event)
         trigger = trigger_of(command.definition)
-        for name, wanted in trigger.names.items():
-            match = conditions_json(wanted.match)
+        for name, signal in trigger.names.items():
+            match = conditions_json(signal.match)
             subscribe = c.SubscribeTrigger(
                 workflow_id=command.workflow_id,
                 trigger_id=command.trigger_id,
@@ -131,8 +131,8 @@ def _offered(message: Message[c.OfferSignal], state: Triggers, now_ms: int, fire
             )
         )
         return
-    found = partners(key, row, trigger, value, state)
-    older = found.get(offer.name)
+    signals = partners(key, row, trigger, value, state)
+    older = signals.get(offer.name)
     if older is not None and trigger.names[offer.name].is_latest:
         newest = max(older.sequence, offer.sequence)
         reason = f"Expected the latest signal, but signal {newest} is newer"
@@ -155,12 +155,12 @@ def _offered(message: Message[c.OfferSignal], state: Triggers, now_ms: int, fire
         )
         older = None
     if older is None:  # else it waits behind one of its own name, whose partners are not there either
-        found[offer.name] = c.JoinedSignal(
+        signals[offer.name] = c.JoinedSignal(
             name=offer.name, signal_id=offer.signal_id, sequence=offer.sequence, params=offer.params
         )
-    if older is None and len(found) == len(trigger.names):
+    if older is None and len(signals) == len(trigger.names):
         names = list(trigger.names)
-        joined = Joined(value, tuple(found[name] for name in names), names.index(offer.name))
+        joined = Joined(value, tuple(signals[name] for name in names), names.index(offer.name))
         yield from fire(row, trigger, joined, now_ms)
     else:
         expires = None if trigger.expires_after_ms is None else now_ms + trigger.expires_after_ms

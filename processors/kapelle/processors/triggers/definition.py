@@ -59,7 +59,7 @@ def trigger_of(text: str) -> Trigger:
 
 def written(definitions: Mapping[str, Definition]) -> dict[str, object]:
     """Definitions of parameters as JSON."""
-    return {name: definition_json(one) for name, one in definitions.items()}
+    return {name: definition_json(definition) for name, definition in definitions.items()}
 
 
 def condition(param: str, operator: str, value: Scalar | list[Scalar]) -> Condition:

@@ -51,8 +51,8 @@ class TriggerHost(ParamsHost):
 def start_of(row: TriggerRow, trigger: Trigger, joined: Joined, now_ms: int) -> c.Start:
     """The start, always with the same id for the same signals. Raises `NotStarted`."""
     used = joined.signals
-    signals = {one.name: params_in(one.params) for one in used}
-    identity = f"{row.workflow_id}/{row.trigger_id}/" + "/".join(f"{one.name}:{one.sequence}" for one in used)
+    signals = {signal.name: params_in(signal.params) for signal in used}
+    identity = f"{row.workflow_id}/{row.trigger_id}/" + "/".join(f"{signal.name}:{signal.sequence}" for signal in used)
     host = TriggerHost(signals, identity)
     scope = WorkflowScope(row.workflow_id, host)
     context = Context(SEL, now_ms, identity, host)
@@ -71,7 +71,7 @@ def start_of(row: TriggerRow, trigger: Trigger, joined: Joined, now_ms: int) -> 
     initiator: dict[str, object] = {
         "type": "SIGNAL",
         "trigger_uuid": row.trigger_id,
-        "signal_id_map": {one.name: one.sequence for one in used},
+        "signal_id_map": {signal.name: signal.sequence for signal in used},
         "signals": signals,
         "params": msgspec.Raw(values_json(host.own).encode()),
     }
@@ -103,7 +103,7 @@ def _value(text: str, scope: WorkflowScope, host: TriggerHost, context: Context)
 def _input(name: str, scope: WorkflowScope, host: TriggerHost) -> Value:
     if name in host.own:
         return host.own[name].value
-    found = scope.find(name, {}, {})
-    if not isinstance(found, Known):
+    value = scope.find(name, {}, {})
+    if not isinstance(value, Known):
         raise NotStarted(f"Expected a parameter of the trigger or of its signals, but found {name!r}")
-    return found.value
+    return value.value

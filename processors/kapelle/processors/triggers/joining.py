@@ -32,6 +32,6 @@ def partners(key: str, row: TriggerRow, trigger: Trigger, value: str, state: Tri
     if waiting is None:
         return {}
     return {
-        name: c.JoinedSignal(name=name, signal_id=one.signal_id, sequence=one.sequence, params=one.params)
-        for name, one in waiting.first.items()
+        name: c.JoinedSignal(name=name, signal_id=signal.signal_id, sequence=signal.sequence, params=signal.params)
+        for name, signal in waiting.first.items()
     }

@@ -35,8 +35,8 @@ def change(
     """Make these the properties, unless the run strategy cannot be switched now."""
     before = strategy_of(draft.state, draft.key)
     counts = counts_of(draft.state, draft.key)
-    if found := refusal_of_switch(before.rule, properties.run_strategy.rule, counts):
-        raise Refused(Refusal.PRECONDITION_FAILED, found)
+    if refusal := refusal_of_switch(before.rule, properties.run_strategy.rule, counts):
+        raise Refused(Refusal.PRECONDITION_FAILED, refusal)
     limit = step_concurrency_of(draft.state, draft.key)
     draft.emit(
         c.PropertiesChanged(

@@ -12,8 +12,7 @@ import msgspec
 
 from kapelle.processors.initiators import initiator_of
 from kapelle.processors.keys import ids_in
-from kapelle.processors.parents import read_parent
-from kapelle.processors.parents import INLINE
+from kapelle.processors.parents import INLINE, read_parent
 from kapelle.processors.wiring import ids_of
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import ChildKind, InstanceStatus, StepStatus
@@ -72,8 +71,12 @@ def child_started_to_run(rows: Rows, at: At, event: c.RunStarted) -> None:
 def _ancestors(initiator: str) -> str:
     """The steps that wait for a child, from the top. Nothing above a step that does not wait counts."""
     hops: list[tuple[object, object, object]] = []
-    for one in initiator_of(initiator).ancestors:
-        hops = [*hops, (one["workflow_id"], one["instance_id"], one["step_id"])] if one.get("sync", True) else []
+    for ancestor in initiator_of(initiator).ancestors:
+        hops = (
+            [*hops, (ancestor["workflow_id"], ancestor["instance_id"], ancestor["step_id"])]
+            if ancestor.get("sync", True)
+            else []
+        )
     return as_json(hops)
 
 
@@ -166,8 +169,8 @@ def _child_ended(rows: Rows, at: At, event: c.ChildEnded) -> None:
 
 def _carried(values: str) -> str | None:
     """The loop values that a round hands on, as JSON."""
-    found = msgspec.json.decode(values, type=dict[str, msgspec.Raw]).get(CARRIED)
-    return None if found is None else bytes(found).decode()
+    carried = msgspec.json.decode(values, type=dict[str, msgspec.Raw]).get(CARRIED)
+    return None if carried is None else bytes(carried).decode()
 
 
 def _step_ending(rows: Rows, at: At, event: c.StepEnding) -> None:

@@ -85,7 +85,7 @@ def _skipped(rows: Rows, entry: Entry, event: c.FiringSkipped) -> None:
 
 
 def _used(rows: Rows, entry: Entry, event: c.TriggerFired | c.FiringSkipped, cells: Cells) -> None:
-    used = {one.name: one.sequence for one in event.signals}
+    used = {signal.name: signal.sequence for signal in event.signals}
     for at in used.items():
         partners = as_json({name: sequence for name, sequence in used.items() if name != at[0]})
         _verdict(rows, entry, event, at, {**cells, "partners": partners})

@@ -86,8 +86,8 @@ class _Outline(msgspec.Struct):
 @lru_cache(DEFINITIONS_CACHED)
 def step_ids(definition: str) -> tuple[str, ...]:
     """The steps of a definition, in its order."""
-    found = msgspec.json.decode(definition, type=_Outline).steps
-    return tuple(step.id for one in found for step in one.values())
+    steps = msgspec.json.decode(definition, type=_Outline).steps
+    return tuple(step.id for forms in steps for step in forms.values())
 
 
 def aggregate(connection: sqlite3.Connection, at: tuple[str, int], run_id: int | None = None) -> Aggregate | None:
@@ -101,14 +101,18 @@ def aggregate(connection: sqlite3.Connection, at: tuple[str, int], run_id: int |
             AND (?3 IS NULL OR r.run_id <= ?3) ORDER BY r.run_id""",
         (*at, run_id),
     ).fetchall()
-    found: Aggregate | None = None
+    aggregated: Aggregate | None = None
     before: Aggregate | None = None  # what was left by the last run that has begun
     for run in runs:
-        found = _after(before, run, _own_steps(connection, at, run["run_id"]))
-        before = found if run["started_at_ms"] is not None else before
-    if found is None or run_id is None or not connection.execute(IS_ABOVE_AND_RAN_LATER, (*at, run_id)).fetchone()[0]:
-        return found
-    return msgspec.structs.replace(found, is_known_below=False)
+        aggregated = _after(before, run, _own_steps(connection, at, run["run_id"]))
+        before = aggregated if run["started_at_ms"] is not None else before
+    if (
+        aggregated is None
+        or run_id is None
+        or not connection.execute(IS_ABOVE_AND_RAN_LATER, (*at, run_id)).fetchone()[0]
+    ):
+        return aggregated
+    return msgspec.structs.replace(aggregated, is_known_below=False)
 
 
 def _own_steps(connection: sqlite3.Connection, at: tuple[str, int], run_id: int) -> Steps:
@@ -140,11 +144,11 @@ def _after(before: Aggregate | None, run: sqlite3.Row, own: Steps) -> Aggregate:
 def _status(of_run: str, run: sqlite3.Row, steps: Steps, before: Aggregate | None) -> str:
     if run["restart"] is None or of_run != InstanceStatus.SUCCEEDED:
         return of_run
-    found = {StepStatus(step.status) for step in steps.values()}
+    statuses = {StepStatus(step.status) for step in steps.values()}
     for bad, status in WORST_FIRST:
-        if found & bad:
+        if statuses & bad:
             return status.value
-    if StepStatus.NOT_CREATED in found and before is not None:
+    if StepStatus.NOT_CREATED in statuses and before is not None:
         return before.status
     return of_run
 
@@ -152,32 +156,32 @@ def _status(of_run: str, run: sqlite3.Row, steps: Steps, before: Aggregate | Non
 # What is made of it ---------------------------------------------------------------------------------------------------
 
 
-def aggregated_info(found: Aggregate) -> Record:
+def aggregated_info(aggregated: Aggregate) -> Record:
     """The aggregated view of an instance."""
     return {
-        "workflow_instance_status": found.status,
-        "step_aggregated_views": {step_id: step.record() for step_id, step in found.steps.items()},
+        "workflow_instance_status": aggregated.status,
+        "step_aggregated_views": {step_id: step.record() for step_id, step in aggregated.steps.items()},
     }
 
 
-def runtime_overview(connection: sqlite3.Connection, found: Aggregate, at: tuple[str, int]) -> Record:
+def runtime_overview(connection: sqlite3.Connection, aggregated: Aggregate, at: tuple[str, int]) -> Record:
     """How far a run is. `steps` are those that it has to do; an ordinal is a place among them, from 1."""
-    ordinals = {step_id: number for number, step_id in enumerate(found.order, 1)}
+    ordinals = {step_id: number for number, step_id in enumerate(aggregated.order, 1)}
     overview: dict[str, Record] = {}
-    for step_id, step in found.own.items():
+    for step_id, step in aggregated.own.items():
         entry = overview.setdefault(step.status, {"cnt": 0, "steps": []})
         entry["cnt"] += 1
         entry["steps"].append([ordinals.get(step_id), step.started_at_ms, step.ended_at_ms])
     return {
-        "total_step_count": len(found.order),
-        "steps": list(found.order),
+        "total_step_count": len(aggregated.order),
+        "steps": list(aggregated.order),
         "step_overview": overview,
-        "rollup_overview": rollup(connection, found, at) if found.is_known_below else None,
-        "run_status": found.run_status,
+        "rollup_overview": rollup(connection, aggregated, at) if aggregated.is_known_below else None,
+        "run_status": aggregated.run_status,
     }
 
 
-def rollup(connection: sqlite3.Connection, found: Aggregate, at: tuple[str, int]) -> Record:
+def rollup(connection: sqlite3.Connection, aggregated: Aggregate, at: tuple[str, int]) -> Record:
     """The leaves of an instance by status: its own steps, and all that is below those that have children.
 
     Of its own steps, those of the run count, and what earlier runs have left (attempt 0).
@@ -185,8 +189,8 @@ def rollup(connection: sqlite3.Connection, found: Aggregate, at: tuple[str, int]
     workflow_id, instance_id = at
     overview: dict[str, Record] = {}
     below, composites, reset = counts_below(connection, at), [], reset_steps(connection, at)
-    left = {step_id: step for step_id, step in found.steps.items() if step_id not in found.order}
-    for step_id, step in {**left, **found.own}.items():
+    left = {step_id: step for step_id, step in aggregated.steps.items() if step_id not in aggregated.order}
+    for step_id, step in {**left, **aggregated.own}.items():
         if step.run_id is None or step.status == StepStatus.NOT_CREATED or step_id in reset:
             continue
         if step_id in below:
@@ -197,7 +201,7 @@ def rollup(connection: sqlite3.Connection, found: Aggregate, at: tuple[str, int]
         entry = overview.setdefault(step.status, {"cnt": 0})
         entry["cnt"] += 1
         if StepStatus(step.status) in REFERRED:
-            attempt = step.attempt if step_id in found.own else 0
+            attempt = step.attempt if step_id in aggregated.own else 0
             where = entry.setdefault("ref", {}).setdefault(f"{workflow_id}:{step.run_id}", [])
             where.append(f"{instance_id}:{step_id}:{attempt}")
     for status, entry in overview.items():
@@ -218,11 +222,15 @@ def told_more(
 
 def _told(connection: sqlite3.Connection, record: Record, *, aggregated: bool, enriched: bool) -> Record:
     at = (record["workflow_id"], record["workflow_instance_id"])
-    found = aggregate(connection, at, record["workflow_run_id"])
-    if found is None:
+    aggregated_view = aggregate(connection, at, record["workflow_run_id"])
+    if aggregated_view is None:
         return record
-    more = {"aggregated_info": aggregated_info(found)} if aggregated else {}
-    return {**record, **more, **({"runtime_overview": runtime_overview(connection, found, at)} if enriched else {})}
+    more = {"aggregated_info": aggregated_info(aggregated_view)} if aggregated else {}
+    return {
+        **record,
+        **more,
+        **({"runtime_overview": runtime_overview(connection, aggregated_view, at)} if enriched else {}),
+    }
 
 
 def matrix(connection: sqlite3.Connection, workflow_id: str, limit: int) -> Record:
@@ -240,8 +248,8 @@ def _row(connection: sqlite3.Connection, at: tuple[str, int]) -> Record:
         WHERE i.workflow_id = ? AND i.instance_id = ?""",
         at,
     ).fetchone()
-    found = aggregate(connection, at)
-    steps: Mapping[str, StepView] = {} if found is None else found.steps
+    aggregated = aggregate(connection, at)
+    steps: Mapping[str, StepView] = {} if aggregated is None else aggregated.steps
     return {
         "workflow_instance_id": at[1],
         "workflow_run_id": run["run_id"],

@@ -52,9 +52,9 @@ def detailing(reach: Reach) -> tuple[str, dict[str, object]]:
     """The children of an attempt by status and number, as SQL. Those of an earlier attempt come in any order."""
     values: dict[str, object] = dict(zip(("workflow_id", "instance_id", "step_id"), reach.at, strict=True))
     if reach.is_now:
-        told = "SELECT i.status, i.number FROM instances i INDEXED BY instances_by_parent"
+        select = "SELECT i.status, i.number FROM instances i INDEXED BY instances_by_parent"
         where = f"{OF_STEP} AND {reach.present.condition}"
-        return f"{told} WHERE {where} ORDER BY i.status, i.number", values | reach.present.values
+        return f"{select} WHERE {where} ORDER BY i.status, i.number", values | reach.present.values
     within = "i.number <= :last" if reach.present.last is not None else "r.launch >= :since"
     then = """SELECT r.status, i.number FROM instances i INDEXED BY instances_by_parent
         CROSS JOIN runs r ON r.workflow_id = i.workflow_id AND r.instance_id = i.instance_id"""
@@ -65,11 +65,11 @@ def detailing(reach: Reach) -> tuple[str, dict[str, object]]:
 def running_again(reach: Reach) -> tuple[str, dict[str, object]]:
     """The children that run again although the attempt has launched them before, as SQL."""
     values: dict[str, object] = dict(zip(("workflow_id", "instance_id", "step_id"), reach.at, strict=True))
-    found = "SELECT i.number FROM instances i INDEXED BY instances_by_parent"
+    select = "SELECT i.number FROM instances i INDEXED BY instances_by_parent"
     before = """EXISTS (SELECT 1 FROM runs q WHERE q.workflow_id = i.workflow_id AND q.instance_id = i.instance_id
         AND q.run_id < i.run_id AND q.launch = i.launch)"""
     where = f"{OF_STEP} AND i.status IN ({RUNNING}) AND {reach.present.condition}"
-    return f"{found} WHERE {where} AND {before}", values | reach.present.values
+    return f"{select} WHERE {where} AND {before}", values | reach.present.values
 
 
 class Fans:
@@ -105,11 +105,11 @@ class Fans:
         return Reach(at, Present(plan, plan if first is None else launch_of(*first), last), is_now=False)
 
     def _common(self, row: sqlite3.Row, name: str) -> Record:
-        found = self._connection.execute(
+        launch = self._connection.execute(
             "SELECT restart FROM runs WHERE workflow_id = ? AND instance_id = ? AND run_id = ?",
             (*self._instance, row["run_id"]),
         ).fetchone()
-        restart = None if found is None else found["restart"]
+        restart = None if launch is None else launch["restart"]
         key = run_key(*self._instance)
         return {
             f"{name}_workflow_id": inline_id(ChildKind(row["kind"]), key, row["step_id"]),
@@ -131,9 +131,9 @@ class Fans:
         }
 
     def _overview(self, reach: Reach, *, in_full: bool) -> Record:
-        found = self._counts(reach)
+        counts = self._counts(reach)
         ended, others = (
-            {s: n for s, n in found.items() if (s in INSTANCE_TERMINAL) is is_over} for is_over in (True, False)
+            {s: n for s, n in counts.items() if (s in INSTANCE_TERMINAL) is is_over} for is_over in (True, False)
         )
         overview: Record = {"stats": ended, "running_stats": others, "rollup": self._rollup(reach)}
         if in_full:
@@ -165,7 +165,7 @@ class Fans:
         reach, common = self._reach(row), self._common(row, "loop")
         inline, last = (common["loop_workflow_id"], row["last_number"]), row["last_number"]
         is_known = reach.is_now and last is not None
-        found = {
+        artifact = {
             **common,
             "first_iteration": row["first"],
             "last_iteration": last,
@@ -173,7 +173,9 @@ class Fans:
             "last_overview": _overview_of(self._connection, inline, None) if is_known else None,
             "rollup": rollup_below(self._connection, reach.at, last=last) if is_known else None,
         }
-        return found | ({"loop_param_values": self._loop_values(row, inline) if is_known else None} if in_full else {})
+        return artifact | (
+            {"loop_param_values": self._loop_values(row, inline) if is_known else None} if in_full else {}
+        )
 
     def _loop_values(self, row: sqlite3.Row, last_round: tuple[str, int]) -> dict[str, list[msgspec.Raw]]:
         """The values that each round was given, and those that the last one has left: an array for each name."""
@@ -185,7 +187,7 @@ class Fans:
 
     def _subworkflow(self, row: sqlite3.Row, *, in_full: bool) -> Record:
         workflow_id, _, number = (row["child"] or "").partition("/")
-        found = self._connection.execute(
+        child = self._connection.execute(
             "SELECT request_id, status FROM runs WHERE workflow_id = ? AND instance_id = ? AND run_id = ?",
             (workflow_id, int(number or 0), row["child_run_id"]),
         ).fetchone()
@@ -194,8 +196,8 @@ class Fans:
             "subworkflow_version_id": row["child_version"],
             "subworkflow_instance_id": int(number) if number else None,
             "subworkflow_run_id": row["child_run_id"],
-            "subworkflow_uuid": None if found is None else found["request_id"],
-            "subworkflow_status": _status_of_child(row, found),
+            "subworkflow_uuid": None if child is None else child["request_id"],
+            "subworkflow_status": _status_of_child(row, child),
             "subworkflow_overview": self._overview_of_child(row, in_full=in_full),
         }
 
@@ -209,8 +211,8 @@ class Fans:
 
 
 def _overview_of(connection: sqlite3.Connection, child: tuple[str, int], run_id: int | None) -> Record | None:
-    found = aggregate(connection, child, run_id)
-    return None if found is None else runtime_overview(connection, found, child)
+    aggregated = aggregate(connection, child, run_id)
+    return None if aggregated is None else runtime_overview(connection, aggregated, child)
 
 
 def _members(text: str) -> dict[str, msgspec.Raw]:
@@ -228,22 +230,22 @@ def _status_of_child(fan: sqlite3.Row, run: sqlite3.Row | None) -> str | None:
 
 def intervals(numbers: Iterable[int]) -> list[Interval]:
     """Rising numbers, with those that follow one another as their first and last."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1] = (found[-1][0], number)
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1] = (ranges[-1][0], number)
         else:
-            found.append((number, number))
-    return [first if first == last else (first, last) for first, last in found]
+            ranges.append((number, number))
+    return [first if first == last else (first, last) for first, last in ranges]
 
 
 def _checkpoint(details: dict[str, list[Interval]]) -> int:
     """The lowest number that has not ended, or the one after the last: all below it have ended."""
     spans = sorted(
-        (one, one) if isinstance(one, int) else one
+        (interval, interval) if isinstance(interval, int) else interval
         for status, of in details.items()
         if status in INSTANCE_TERMINAL
-        for one in of
+        for interval in of
     )
     checkpoint = 1
     for first, last in spans:

@@ -50,30 +50,30 @@ ALL: Final = Filters()
 HIDDEN: Final = f"SELECT {HAS_HOME} FROM instances i WHERE i.workflow_id = ? LIMIT 1"  # noqa: S608 - of our own words
 
 
-def browse(connection: sqlite3.Connection, wanted: PageRequest, filters: Filters = ALL) -> Page:
+def browse(connection: sqlite3.Connection, page: PageRequest, filters: Filters = ALL) -> Page:
     """A page of instances with their latest runs. What there is more of than we count is told as None.
 
     A page may be short although more follow: so many with a label were looked at, and had not all that was asked for.
     """
     looking = InstanceSearch(connection, filters)
-    place = None if wanted.cursor is None else place_of(wanted.cursor, tuple[int, str, int])
-    found, cut = looking.look(wanted.limit + 1, place, newer=wanted.backwards)
-    shown = found[: wanted.limit]
-    has_more = len(found) > wanted.limit or cut is not None
+    place = None if page.cursor is None else place_of(page.cursor, tuple[int, str, int])
+    places, cut = looking.look(page.limit + 1, place, newer=page.backwards)
+    shown = places[: page.limit]
+    has_more = len(places) > page.limit or cut is not None
     last = cut if cut is not None else (shown[-1] if shown else None)
     first = shown[0] if shown else last
-    if wanted.backwards:
+    if page.backwards:
         shown.reverse()
         first, last = last, first
-    is_top = place is None and not wanted.backwards
+    is_top = place is None and not page.backwards
     before = 0 if is_top or first is None else looking.count(first, newer=True)
     has_next = has_more
-    if wanted.backwards:
+    if page.backwards:
         has_next = last is not None and looking.has_any(last, newer=False)
     info: PageInfo = {
         "start_cursor": None if first is None else cursor_of(first),
         "end_cursor": None if last is None else cursor_of(last),
-        "has_previous_page": has_more if wanted.backwards else before is None or before > 0,
+        "has_previous_page": has_more if page.backwards else before is None or before > 0,
         "has_next_page": has_next,
         "start_index": None if before is None else before + bool(shown),
     }
@@ -130,8 +130,8 @@ class InstanceSearch:
         cut = self._cut(after, newer=newer) if self._by_label else None
         text, values = self.statement(after, newer=newer, cut=cut)
         rows = self._connection.execute(f"{text} LIMIT :limit", {**values, "limit": limit}).fetchall()
-        found = [_place(row) for row in rows]
-        return found, cut if len(found) < limit else None
+        places = [_place(row) for row in rows]
+        return places, cut if len(places) < limit else None
 
     def _cut(self, after: Place | None, *, newer: bool) -> Place | None:
         """The last that is looked at for its label; None if there are no more than that."""
@@ -141,8 +141,8 @@ class InstanceSearch:
 
     def has_any(self, after: Place, *, newer: bool) -> bool:
         """Whether there is one after a place, or may be one where we have not looked."""
-        found, cut = self.look(1, after, newer=newer)
-        return bool(found) or cut is not None
+        places, cut = self.look(1, after, newer=newer)
+        return bool(places) or cut is not None
 
     def count(self, beyond: Place | None, *, newer: bool) -> int | None:
         """How many stand beyond a place; None if there are more to look at than we count."""
@@ -152,8 +152,8 @@ class InstanceSearch:
 
     def _up_to_limit(self, text: str, values: Values) -> int | None:
         counted = f"SELECT COUNT(*) FROM ({text} LIMIT {COUNTED_MAX + 1})"  # noqa: S608 - values are bound
-        found: int = self._connection.execute(counted, values).fetchone()[0]
-        return found if found <= COUNTED_MAX else None
+        count: int = self._connection.execute(counted, values).fetchone()[0]
+        return count if count <= COUNTED_MAX else None
 
     def total(self) -> int | None:
         """How many there are; None if that is more than we count."""
@@ -224,16 +224,16 @@ def _place(row: sqlite3.Row) -> Place:
 
 def _bounds(filters: Filters, after: Place | None, *, newer: bool) -> Bounds:
     """Between which places: a time is one too, that of nobody before all that were created then."""
-    found: Bounds = {}
+    bounds: Bounds = {}
     if filters.since_ms is not None:
-        found[">"] = (filters.since_ms, "", 0)
+        bounds[">"] = (filters.since_ms, "", 0)
     if filters.until_ms is not None:
-        found["<"] = (filters.until_ms, "", 0)
+        bounds["<"] = (filters.until_ms, "", 0)
     if after is not None and newer:
-        found[">"] = max(after, found.get(">", after))
+        bounds[">"] = max(after, bounds.get(">", after))
     elif after is not None:
-        found["<"] = min(after, found.get("<", after))
-    return found
+        bounds["<"] = min(after, bounds.get("<", after))
+    return bounds
 
 
 def _within(of: str, bounds: Bounds) -> Iterator[str]:

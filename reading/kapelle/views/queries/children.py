@@ -59,22 +59,22 @@ def present_children(connection: sqlite3.Connection, at: StepAt) -> Present | No
     return Present(leaf["plan"], leaf["since"], last)
 
 
-def children(connection: sqlite3.Connection, at: StepAt, wanted: PageRequest, statuses: Sequence[str] = ()) -> Page:
+def children(connection: sqlite3.Connection, at: StepAt, page: PageRequest, statuses: Sequence[str] = ()) -> Page:
     """A page of the children that a step has now, by number, each with its latest run."""
-    place: Place | None = None if wanted.cursor is None else place_of(wanted.cursor, tuple[int, str, int])
+    place: Place | None = None if page.cursor is None else place_of(page.cursor, tuple[int, str, int])
     present = present_children(connection, at)
     if present is None:
-        return page_of([], wanted, Listing(("number", "workflow_id", "instance_id"), dict, 0), 0)
-    asked = statuses or STATUSES
-    text, values = statement(at, present, asked, place, backwards=wanted.backwards)
-    rows = connection.execute(f"{text} LIMIT :limit", {**values, "limit": wanted.limit + 1}).fetchall()
-    found: list[Place] = [(row["number"], row["workflow_id"], row["instance_id"]) for row in rows]
-    shown = found[: wanted.limit]
-    first = (shown[-1] if wanted.backwards else shown[0]) if shown else None
+        return page_of([], page, Listing(("number", "workflow_id", "instance_id"), dict, 0), 0)
+    asked_statuses = statuses or STATUSES
+    text, values = statement(at, present, asked_statuses, place, backwards=page.backwards)
+    rows = connection.execute(f"{text} LIMIT :limit", {**values, "limit": page.limit + 1}).fetchall()
+    places: list[Place] = [(row["number"], row["workflow_id"], row["instance_id"]) for row in rows]
+    shown = places[: page.limit]
+    first = (shown[-1] if page.backwards else shown[0]) if shown else None
     total = sum(counts(connection, at, statuses).values())
-    before = 0 if first is None else _before(connection, statement(at, present, asked, first, backwards=True))
+    before = 0 if first is None else _before(connection, statement(at, present, asked_statuses, first, backwards=True))
     listing = Listing(("number", "workflow_id", "instance_id"), partial(_record, connection), total)
-    return page_of(rows, wanted, listing, before)
+    return page_of(rows, page, listing, before)
 
 
 def _record(connection: sqlite3.Connection, row: sqlite3.Row) -> Record:
@@ -104,16 +104,16 @@ def statement(
     """The places of children in the order of their numbers, as SQL without a limit."""
     sign, order = ("<", "DESC") if backwards else (">", "ASC")
     values: dict[str, object] = dict(zip(("workflow_id", "instance_id", "step_id"), at, strict=True)) | present.values
-    wanted = f"{OF_STEP} AND {present.condition}"
+    condition = f"{OF_STEP} AND {present.condition}"
     if place is not None:
-        wanted += f" AND (i.number, i.workflow_id, i.instance_id) {sign} (:number, :child_workflow, :child_instance)"
+        condition += f" AND (i.number, i.workflow_id, i.instance_id) {sign} (:number, :child_workflow, :child_instance)"
         values |= zip(("number", "child_workflow", "child_instance"), place, strict=True)
     arms = []
     for number, status in enumerate(statuses):
         values[f"status_{number}"] = status
         arms.append(
             "SELECT i.number AS number, i.workflow_id AS workflow_id, i.instance_id AS instance_id FROM instances i "  # noqa: S608 - values are bound
-            f"INDEXED BY instances_by_parent WHERE {wanted} AND i.status = :status_{number}"
+            f"INDEXED BY instances_by_parent WHERE {condition} AND i.status = :status_{number}"
         )
     by = ", ".join(f"{name} {order}" for name in ("number", "workflow_id", "instance_id"))
     return f"{' UNION ALL '.join(arms)} ORDER BY {by}", values
@@ -121,8 +121,8 @@ def statement(
 
 def _before(connection: sqlite3.Connection, of: tuple[str, dict[str, object]]) -> int:
     text, values = of
-    found: int = connection.execute(f"SELECT COUNT(*) FROM ({text})", values).fetchone()[0]  # noqa: S608
-    return found
+    count: int = connection.execute(f"SELECT COUNT(*) FROM ({text})", values).fetchone()[0]  # noqa: S608
+    return count
 
 
 def counts(connection: sqlite3.Connection, at: StepAt, statuses: Sequence[str] = ()) -> dict[str, int]:

@@ -22,7 +22,7 @@ def places(connection: sqlite3.Connection, workflow_id: str, instance_id: int) -
         ORDER BY at_ms DESC LIMIT ?""",
         (workflow_id, instance_id, PLACES_MAX),
     )
-    found = [((row["at_ms"], 0, PHASE_RUN, row["stream"], row["position"]), row["partition"]) for row in refused]
-    found += [(entry.order, entry.partition) for entry in entries(connection, workflow_id, instance_id)]
-    found.sort()
-    return [(stream, partition, position) for (_, _, _, stream, position), partition in found[-PLACES_MAX:]]
+    ordered = [((row["at_ms"], 0, PHASE_RUN, row["stream"], row["position"]), row["partition"]) for row in refused]
+    ordered += [(entry.order, entry.partition) for entry in entries(connection, workflow_id, instance_id)]
+    ordered.sort()
+    return [(stream, partition, position) for (_, _, _, stream, position), partition in ordered[-PLACES_MAX:]]

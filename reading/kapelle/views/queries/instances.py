@@ -47,37 +47,37 @@ def first_of(connection: sqlite3.Connection, inline_id: str) -> tuple[int, str, 
     return None if row is None else (row[0], row[1], row[2], row[3])
 
 
-def runs(connection: sqlite3.Connection, workflow_id: str, instance_id: int, wanted: PageRequest) -> Page:
+def runs(connection: sqlite3.Connection, workflow_id: str, instance_id: int, page: PageRequest) -> Page:
     """The runs of an instance, the latest first."""
-    sign, order = (">", "ASC") if wanted.backwards else ("<", "DESC")
-    place = (None,) if wanted.cursor is None else place_of(wanted.cursor, tuple[int])
+    sign, order = (">", "ASC") if page.backwards else ("<", "DESC")
+    place = (None,) if page.cursor is None else place_of(page.cursor, tuple[int])
     whole = """FROM runs r JOIN instances i ON i.workflow_id = r.workflow_id AND i.instance_id = r.instance_id
         WHERE r.workflow_id = ?1 AND r.instance_id = ?2 AND r.created_at_ms IS NOT NULL"""
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT r.*, {OF_CHILD} {whole} AND (?3 IS NULL OR r.run_id {sign} ?3) ORDER BY r.run_id {order} LIMIT ?4",
-        (workflow_id, instance_id, *place, wanted.limit + 1),
+        (workflow_id, instance_id, *place, page.limit + 1),
     ).fetchall()
     total = _count(connection, f"SELECT COUNT(*) {whole}", (workflow_id, instance_id))
-    first = _first(found, wanted)
+    first = _first(rows, page)
     before = _count(
         connection,
         f"SELECT COUNT(*) {whole} AND r.run_id > ?3",
         (workflow_id, instance_id, first["run_id"] if first else 0),
     )
     listing = Listing(("run_id",), partial(instance_record, connection), total)
-    return page_of(found, wanted, listing, before if first else 0)
+    return page_of(rows, page, listing, before if first else 0)
 
 
-def _first(rows: list[sqlite3.Row], wanted: PageRequest) -> sqlite3.Row | None:
+def _first(rows: list[sqlite3.Row], page: PageRequest) -> sqlite3.Row | None:
     """The row that the page begins with."""
     if not rows:
         return None
-    return rows[: wanted.limit][-1] if wanted.backwards else rows[0]
+    return rows[: page.limit][-1] if page.backwards else rows[0]
 
 
 def _count(connection: sqlite3.Connection, statement: str, values: Key) -> int:
-    found: int = connection.execute(statement, values).fetchone()[0]
-    return found
+    count: int = connection.execute(statement, values).fetchone()[0]
+    return count
 
 
 def timeline(connection: sqlite3.Connection, workflow_id: str, instance_id: int) -> list[Record]:

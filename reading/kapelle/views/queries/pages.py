@@ -62,10 +62,10 @@ def place_of(cursor: str, kind: type[K]) -> K:
         if len(cursor) > CURSOR_CHARS_MAX:
             raise BadCursor(cursor)
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        found: K = msgspec.json.decode(text, type=kind)
+        place: K = msgspec.json.decode(text, type=kind)
     except (binascii.Error, msgspec.MsgspecError, ValueError):
         raise BadCursor(cursor) from None
-    return found
+    return place
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -76,21 +76,21 @@ class Listing(msgspec.Struct, frozen=True):
     total: int
 
 
-def page_of(rows: Sequence[sqlite3.Row], wanted: PageRequest, listing: Listing, before: int) -> Page:
+def page_of(rows: Sequence[sqlite3.Row], page: PageRequest, listing: Listing, before: int) -> Page:
     """A page of rows that were selected with one more than the limit, which shows whether others follow.
 
     `before` is how many rows of the whole list stand before the first one of this page.
     """
-    shown = list(rows[: wanted.limit])
-    has_more = len(rows) > wanted.limit
-    if wanted.backwards:
+    shown = list(rows[: page.limit])
+    has_more = len(rows) > page.limit
+    if page.backwards:
         shown.reverse()
     return {
         "page_info": {
             "start_cursor": cursor_of([shown[0][name] for name in listing.order]) if shown else None,
             "end_cursor": cursor_of([shown[-1][name] for name in listing.order]) if shown else None,
-            "has_previous_page": has_more if wanted.backwards else before > 0,
-            "has_next_page": before + len(shown) < listing.total if wanted.backwards else has_more,
+            "has_previous_page": has_more if page.backwards else before > 0,
+            "has_next_page": before + len(shown) < listing.total if page.backwards else has_more,
             "start_index": before + 1 if shown else 0,
         },
         "total_count": listing.total,

@@ -41,10 +41,10 @@ Counts = dict[str, int]
 
 def counts_below(connection: sqlite3.Connection, at: Instance) -> dict[str, Counts]:
     """How many leaves of which status are below each composite step that its children count for."""
-    found: dict[str, Counts] = {row["step_id"]: {} for row in connection.execute(COMPOSITES, at)}
+    counts: dict[str, Counts] = {row["step_id"]: {} for row in connection.execute(COMPOSITES, at)}
     for step_id, status, count in connection.execute(COUNTS, at):
-        found.setdefault(step_id, {})[status] = count
-    return found
+        counts.setdefault(step_id, {})[status] = count
+    return counts
 
 
 def reset_steps(connection: sqlite3.Connection, at: Instance) -> set[str]:
@@ -61,10 +61,10 @@ def rollup_below(connection: sqlite3.Connection, at: Hop, *, last: int | None = 
         of_last = dict(tuple(row) for row in connection.execute(COUNTS_OF_BUCKET, (*at, round_bucket(last))))
         less = {status: count - of_last.get(status, 0) for status, count in counts.items()}
         counts = {status: count for status, count in less.items() if count > 0}
-    found: dict[str, Record] = {status: {"cnt": count} for status, count in counts.items()}
+    overview: dict[str, Record] = {status: {"cnt": count} for status, count in counts.items()}
     for status, count in counts.items():
-        add_refs(found[status], refs_below(connection, at, status, min(count, REFS_MAX), span))
-    return {"total_leaf_count": sum(counts.values()), "overview": found}
+        add_refs(overview[status], refs_below(connection, at, status, min(count, REFS_MAX), span))
+    return {"total_leaf_count": sum(counts.values()), "overview": overview}
 
 
 def refs_below(
@@ -88,21 +88,21 @@ class References:
 
     def below(self, at: Hop) -> list[sqlite3.Row]:
         """Those below one step."""
-        found: list[sqlite3.Row] = []
+        rows: list[sqlite3.Row] = []
         prefix = self._prefix(at)
         after = prefix
-        while prefix is not None and len(found) < self._limit:
+        while prefix is not None and len(rows) < self._limit:
             for row in self._connection.execute(REFERENCES, (self._status, after, f"{prefix}{TEXT_MAX}")):
                 left_out = self._left_out(at, (row["workflow_id"], row["instance_id"]))
                 if left_out is not None:
                     after = f"{left_out}{TEXT_MAX}"
                     break
-                found.append(row)
-                if len(found) == self._limit:
-                    return found
+                rows.append(row)
+                if len(rows) == self._limit:
+                    return rows
             else:
-                return found
-        return found
+                return rows
+        return rows
 
     def _prefix(self, at: Hop) -> str | None:
         """What the paths of all present children of a step begin with."""
@@ -140,6 +140,6 @@ class References:
 
 def add_refs(entry: Record, leaves: list[sqlite3.Row]) -> None:
     """Name leaves, each under its workflow and run."""
-    for one in leaves:
-        where = entry.setdefault("ref", {}).setdefault(f"{one['workflow_id']}:{one['run_id']}", [])
-        where.append(f"{one['instance_id']}:{one['step_id']}:{one['attempt']}")
+    for leaf in leaves:
+        where = entry.setdefault("ref", {}).setdefault(f"{leaf['workflow_id']}:{leaf['run_id']}", [])
+        where.append(f"{leaf['instance_id']}:{leaf['step_id']}:{leaf['attempt']}")

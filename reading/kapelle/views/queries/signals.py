@@ -14,24 +14,24 @@ NUMBER_MAX: Final = 2**63 - 1
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
-def names(connection: sqlite3.Connection, wanted: PageRequest, prefix: str = "") -> Page:
+def names(connection: sqlite3.Connection, page: PageRequest, prefix: str = "") -> Page:
     """All names that begin so, by name: how many signals each has had, and how many want to hear of it."""
-    sign, order, edge = ("<", "DESC", TEXT_MAX) if wanted.backwards else (">", "ASC", "")
-    (place,) = (edge,) if wanted.cursor is None else place_of(wanted.cursor, tuple[str])
+    sign, order, edge = ("<", "DESC", TEXT_MAX) if page.backwards else (">", "ASC", "")
+    (place,) = (edge,) if page.cursor is None else place_of(page.cursor, tuple[str])
     whole = f"FROM signal_names n WHERE {begins('n.name')}"
     rows = connection.execute(
-        f"SELECT * {whole} AND n.name {sign} ?2 ORDER BY n.name {order} LIMIT ?3", (prefix, place, wanted.limit + 1)
+        f"SELECT * {whole} AND n.name {sign} ?2 ORDER BY n.name {order} LIMIT ?3", (prefix, place, page.limit + 1)
     ).fetchall()
-    shown = rows[: wanted.limit]
-    first = (shown[-1] if wanted.backwards else shown[0])["name"] if shown else ""
+    shown = rows[: page.limit]
+    first = (shown[-1] if page.backwards else shown[0])["name"] if shown else ""
     total = _count(connection, f"SELECT COUNT(*) {whole}", (prefix,))
     before = _count(connection, f"SELECT COUNT(*) {whole} AND n.name < ?2", (prefix, first))
-    return page_of(rows, wanted, Listing(("name",), partial(_named, connection), total), before)
+    return page_of(rows, page, Listing(("name",), partial(_named, connection), total), before)
 
 
 def _count(connection: sqlite3.Connection, statement: str, given: Key) -> int:
-    found = connection.execute(statement, given).fetchone()
-    return 0 if found is None else int(found[0])
+    row = connection.execute(statement, given).fetchone()
+    return 0 if row is None else int(row[0])
 
 
 def _named(connection: sqlite3.Connection, row: sqlite3.Row) -> Record:
@@ -52,30 +52,30 @@ def _named(connection: sqlite3.Connection, row: sqlite3.Row) -> Record:
     }
 
 
-def of_name(connection: sqlite3.Connection, name: str, wanted: PageRequest) -> Page:
+def of_name(connection: sqlite3.Connection, name: str, page: PageRequest) -> Page:
     """The signals of a name, the latest first."""
-    sign, order, edge = (">", "ASC", -1) if wanted.backwards else ("<", "DESC", NUMBER_MAX)
-    (place,) = (edge,) if wanted.cursor is None else place_of(wanted.cursor, tuple[Number])
+    sign, order, edge = (">", "ASC", -1) if page.backwards else ("<", "DESC", NUMBER_MAX)
+    (place,) = (edge,) if page.cursor is None else place_of(page.cursor, tuple[Number])
     rows = connection.execute(
         f"SELECT * FROM signals WHERE name = ? AND sequence {sign} ? ORDER BY sequence {order} LIMIT ?",  # noqa: S608
-        (name, place, wanted.limit + 1),
+        (name, place, page.limit + 1),
     ).fetchall()
-    shown = rows[: wanted.limit]
-    first = (shown[-1] if wanted.backwards else shown[0])["sequence"] if shown else 0
+    shown = rows[: page.limit]
+    first = (shown[-1] if page.backwards else shown[0])["sequence"] if shown else 0
     before = _after(connection, name, first) if shown else 0
     total = _after(connection, name, 0)
-    return page_of(rows, wanted, Listing(("sequence",), signal_record, total), before)
+    return page_of(rows, page, Listing(("sequence",), signal_record, total), before)
 
 
 def _after(connection: sqlite3.Connection, name: str, sequence: int) -> int:
     """How many signals come after one. Above the floor none has left, so that few are counted."""
-    found = connection.execute(
+    row = connection.execute(
         """SELECT MAX(n.sequence - MAX(n.floor, ?2), 0) + (
             SELECT COUNT(*) FROM signals s WHERE s.name = n.name AND s.sequence > ?2 AND s.sequence <= n.floor
         ) FROM signal_names n WHERE n.name = ?1 AND n.floor IS NOT NULL""",
         (name, sequence),
     ).fetchone()
-    return 0 if found is None else int(found[0])
+    return 0 if row is None else int(row[0])
 
 
 def is_known(connection: sqlite3.Connection, name: str) -> bool:
@@ -118,21 +118,21 @@ def signal_record(row: sqlite3.Row) -> Record:
     }
 
 
-def refused(connection: sqlite3.Connection, name: str, wanted: PageRequest, signal_id: str | None) -> Page:
+def refused(connection: sqlite3.Connection, name: str, page: PageRequest, signal_id: str | None) -> Page:
     """Announcements of a name that came to nothing, of one id or of all, the latest first."""
-    sign, order, edge = (">", "ASC", -1) if wanted.backwards else ("<", "DESC", NUMBER_MAX)
-    (place,) = (edge,) if wanted.cursor is None else place_of(wanted.cursor, tuple[Number])
+    sign, order, edge = (">", "ASC", -1) if page.backwards else ("<", "DESC", NUMBER_MAX)
+    (place,) = (edge,) if page.cursor is None else place_of(page.cursor, tuple[Number])
     whole = f"FROM unaccepted_signals WHERE name = ?{' AND signal_id = ?' * (signal_id is not None)}"
     of = (name,) if signal_id is None else (name, signal_id)
     rows = connection.execute(
-        f"SELECT * {whole} AND position {sign} ? ORDER BY position {order} LIMIT ?", (*of, place, wanted.limit + 1)
+        f"SELECT * {whole} AND position {sign} ? ORDER BY position {order} LIMIT ?", (*of, place, page.limit + 1)
     ).fetchall()
-    shown = rows[: wanted.limit]
-    first = (shown[-1] if wanted.backwards else shown[0])["position"] if shown else NUMBER_MAX
+    shown = rows[: page.limit]
+    first = (shown[-1] if page.backwards else shown[0])["position"] if shown else NUMBER_MAX
     counted = "SELECT duplicates + too_late FROM signal_names WHERE name = ?"
     total = _count(connection, counted if signal_id is None else f"SELECT COUNT(*) {whole}", of)
     before = _count(connection, f"SELECT COUNT(*) {whole} AND position > ?", (*of, first))
-    return page_of(rows, wanted, Listing(("position",), refused_record, total), before)
+    return page_of(rows, page, Listing(("position",), refused_record, total), before)
 
 
 def refused_record(row: sqlite3.Row) -> Record:

@@ -79,10 +79,10 @@ def refusals(connection: sqlite3.Connection, tokens: Collection[str], worker: st
         "ORDER BY stream, partition, position",
         (*tokens, worker),
     ).fetchall()
-    found: dict[str, list[tuple[str, str]]] = {}
+    refused: dict[str, list[tuple[str, str]]] = {}
     for row in rows:
-        found.setdefault(row["token"], []).append((row["report"], row["reason"]))
-    return found
+        refused.setdefault(row["token"], []).append((row["report"], row["reason"]))
+    return refused
 
 
 def cancelled(connection: sqlite3.Connection, since_ms: int) -> list[tuple[str, str]]:

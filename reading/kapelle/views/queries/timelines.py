@@ -37,7 +37,7 @@ def entries(
     connection: sqlite3.Connection,
     workflow_id: str,
     instance_id: int,
-    wanted: Callable[[Entry], bool] = lambda _: True,
+    is_wanted: Callable[[Entry], bool] = lambda _: True,
 ) -> list[Entry]:
     """The entries of an instance, or some of them, in the order in which they happened: the latest, if very many."""
     rows = connection.execute(
@@ -45,11 +45,11 @@ def entries(
         "ORDER BY at_ms DESC",
         (workflow_id, instance_id),
     )
-    found: list[Entry] = []
+    found_entries: list[Entry] = []
     for at_ms, stream, partition, lines in rows:
-        if len(found) >= ENTRIES_MAX and at_ms < found[-1].at_ms:
+        if len(found_entries) >= ENTRIES_MAX and at_ms < found_entries[-1].at_ms:
             break
         where = {"at_ms": at_ms, "stream": stream, "partition": partition}
-        found += [msgspec.structs.replace(entry, **where) for entry in _lines(lines) if wanted(entry)]
-    found.sort(key=lambda entry: entry.order)
-    return found[-ENTRIES_MAX:]
+        found_entries += [msgspec.structs.replace(entry, **where) for entry in _lines(lines) if is_wanted(entry)]
+    found_entries.sort(key=lambda entry: entry.order)
+    return found_entries[-ENTRIES_MAX:]

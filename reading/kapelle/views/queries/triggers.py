@@ -49,11 +49,11 @@ def _record(connection: sqlite3.Connection, row: sqlite3.Row) -> Record:
 
 
 def _wanted(trigger: Trigger, name: str) -> Record:
-    wanted = trigger.names[name]
+    signal = trigger.names[name]
     return {
-        "match": [str(condition) for condition in wanted.match],
-        "join_keys": list(wanted.join_keys),
-        "is_latest": wanted.is_latest,
+        "match": [str(condition) for condition in signal.match],
+        "join_keys": list(signal.join_keys),
+        "is_latest": signal.is_latest,
     }
 
 
@@ -65,16 +65,16 @@ def _waiting(connection: sqlite3.Connection, at: tuple[str, str], trigger: Trigg
         ORDER BY join_value, name LIMIT ?""",
         (*at, WAITING_MAX * len(trigger.names)),
     ).fetchall()
-    found: dict[str, Record] = {}
+    waiting: dict[str, Record] = {}
     for row in rows:
-        found.setdefault(row["join_value"], {})[row["name"]] = {"next": row["next"], "count": row["count"]}
+        waiting.setdefault(row["join_value"], {})[row["name"]] = {"next": row["next"], "count": row["count"]}
     return [
         {
             "join_value": msgspec.Raw(value.encode()),
             "there": there,
             "waiting_for": [name for name in trigger.names if name not in there],
         }
-        for value, there in list(found.items())[:WAITING_MAX]
+        for value, there in list(waiting.items())[:WAITING_MAX]
     ]
 
 
@@ -88,10 +88,10 @@ def _latest(connection: sqlite3.Connection, at: tuple[str, str], verdict: str) -
     if row is None:
         return None
     partners = msgspec.json.decode(row["partners"] or "{}")
-    found: Record = {"time": row["at_ms"], "signals": {row["name"]: row["sequence"], **partners}}
+    latest: Record = {"time": row["at_ms"], "signals": {row["name"]: row["sequence"], **partners}}
     if verdict == "FIRED":
-        return {**found, "request_id": row["request_id"], **start_of(connection, row)}
-    return {**found, "reason": row["reason"]}
+        return {**latest, "request_id": row["request_id"], **start_of(connection, row)}
+    return {**latest, "reason": row["reason"]}
 
 
 # Why a workflow did not start -----------------------------------------------------------------------------------------
@@ -99,26 +99,26 @@ def _latest(connection: sqlite3.Connection, at: tuple[str, str], verdict: str) -
 
 def explained(connection: sqlite3.Connection, workflow_id: str) -> Record | None:
     """Why a workflow did not start: what stands in its way, and what each trigger has seen and lacks."""
-    found = workflows.workflow(connection, workflow_id)
-    if found is None:
+    row = workflows.workflow(connection, workflow_id)
+    if row is None:
         return None
     triggers = listed(connection, workflow_id)
     return {
         "workflow_id": workflow_id,
-        "active_version_id": found["active_version"] or None,
-        "obstacles": list(_obstacles(connection, found, triggers)),
+        "active_version_id": row["active_version"] or None,
+        "obstacles": list(_obstacles(connection, row, triggers)),
         "triggers": [{**trigger, **_explained(connection, trigger)} for trigger in triggers],
     }
 
 
-def _obstacles(connection: sqlite3.Connection, found: sqlite3.Row, triggers: Sequence[Record]) -> list[str]:
+def _obstacles(connection: sqlite3.Connection, workflow: sqlite3.Row, triggers: Sequence[Record]) -> list[str]:
     """Why no signal at all can start it."""
-    if not found["active_version"]:
+    if not workflow["active_version"]:
         return ["It has no active version, so no trigger is armed"]
-    properties = workflows.properties(connection, found["workflow_id"]) or {}
+    properties = workflows.properties(connection, workflow["workflow_id"]) or {}
     if properties.get("signal_trigger_disabled") == msgspec.Raw(b"true"):
         return ["Its properties disable signal triggers"]
-    return [] if triggers else [f"Version {found['active_version']} has no signal trigger that is armed"]
+    return [] if triggers else [f"Version {workflow['active_version']} has no signal trigger that is armed"]
 
 
 def _explained(connection: sqlite3.Connection, trigger: Record) -> Record:

@@ -90,20 +90,20 @@ def of_trigger(connection: sqlite3.Connection, signal: sqlite3.Row, workflow_id:
 def _made_of(connection: sqlite3.Connection, row: sqlite3.Row) -> Record:
     verdict, join_value = row["verdict"], row["join_value"]
     partners = msgspec.json.decode(row["partners"]) if row["partners"] else {}
-    found: Record = {"verdict": verdict, "reason": row["reason"], "time": row["at_ms"]}
+    record: Record = {"verdict": verdict, "reason": row["reason"], "time": row["at_ms"]}
     if join_value is not None:
-        found["join_value"] = msgspec.Raw(join_value.encode())
+        record["join_value"] = msgspec.Raw(join_value.encode())
     if partners:
-        found["partners"] = partners
+        record["partners"] = partners
     if verdict == "KEPT":
         names = waiting_for(connection, row)
-        found |= {"waiting_for": names, "expire_time": row["expires_at_ms"]}
-        found["reason"] = f"It waits for {_listed(names)} with the join value {join_value}"
+        record |= {"waiting_for": names, "expire_time": row["expires_at_ms"]}
+        record["reason"] = f"It waits for {_listed(names)} with the join value {join_value}"
     if verdict == "FIRED":
         start = start_of(connection, row)
-        found |= {"request_id": row["request_id"], **start}
-        found["reason"] = _start_reason(row, partners, start)
-    return {name: value for name, value in found.items() if value is not None}
+        record |= {"request_id": row["request_id"], **start}
+        record["reason"] = _start_reason(row, partners, start)
+    return {name: value for name, value in record.items() if value is not None}
 
 
 def waiting_for(connection: sqlite3.Connection, kept: sqlite3.Row) -> list[str]:

@@ -22,23 +22,23 @@ def workflow(connection: sqlite3.Connection, workflow_id: str) -> sqlite3.Row | 
     return row
 
 
-def listed(connection: sqlite3.Connection, wanted: PageRequest, prefix: str = "") -> Page:
+def listed(connection: sqlite3.Connection, page: PageRequest, prefix: str = "") -> Page:
     """All workflows whose ids begin so, by id."""
-    sign, order, edge = ("<", "DESC", TEXT_MAX) if wanted.backwards else (">", "ASC", "")
-    (place,) = (edge,) if wanted.cursor is None else place_of(wanted.cursor, tuple[str])
+    sign, order, edge = ("<", "DESC", TEXT_MAX) if page.backwards else (">", "ASC", "")
+    (place,) = (edge,) if page.cursor is None else place_of(page.cursor, tuple[str])
     whole = f"FROM workflows WHERE is_deleted = 0 AND latest_version > 0 AND {begins('workflow_id')}"
     rows = connection.execute(
         f"SELECT * {whole} AND workflow_id {sign} ?2 ORDER BY workflow_id {order} LIMIT ?3",
-        (prefix, place, wanted.limit + 1),
+        (prefix, place, page.limit + 1),
     ).fetchall()
     total: int = connection.execute(f"SELECT COUNT(*) {whole}", (prefix,)).fetchone()[0]
-    shown = rows[: wanted.limit]
+    shown = rows[: page.limit]
     before = 0
     if shown:
-        first = shown[-1] if wanted.backwards else shown[0]
+        first = shown[-1] if page.backwards else shown[0]
         counted = connection.execute(f"SELECT COUNT(*) {whole} AND workflow_id < ?2", (prefix, first["workflow_id"]))
         before = counted.fetchone()[0]
-    return page_of(rows, wanted, Listing(("workflow_id",), _listed, total), before)
+    return page_of(rows, page, Listing(("workflow_id",), _listed, total), before)
 
 
 def _listed(row: sqlite3.Row) -> Record:
@@ -53,41 +53,41 @@ def _listed(row: sqlite3.Row) -> Record:
     }
 
 
-def version_number(found: sqlite3.Row, selector: str) -> int | None:
+def version_number(workflow_row: sqlite3.Row, selector: str) -> int | None:
     """The version that `active`, `latest`, `default` or a number means; None if there is none."""
-    word = selector.lower()
-    active, latest = found["active_version"] or 0, found["latest_version"] or 0
+    name = selector.lower()
+    active, latest = workflow_row["active_version"] or 0, workflow_row["latest_version"] or 0
     named = {"active": active, "latest": latest, "default": active or latest}
-    if word in named:
-        return named[word] or None
-    return int(word) if word.isascii() and word.isdigit() and len(word) <= 18 else None
+    if name in named:
+        return named[name] or None
+    return int(name) if name.isascii() and name.isdigit() and len(name) <= 18 else None
 
 
 def definition(connection: sqlite3.Connection, workflow_id: str, selector: str) -> Record | None:
     """A version with its workflow's properties; None if there is none."""
-    found = workflow(connection, workflow_id)
-    version = None if found is None else version_number(found, selector)
-    if found is None or version is None:
+    workflow_row = workflow(connection, workflow_id)
+    version = None if workflow_row is None else version_number(workflow_row, selector)
+    if workflow_row is None or version is None:
         return None
     row = connection.execute(
         "SELECT * FROM versions WHERE workflow_id = ? AND version = ?", (workflow_id, version)
     ).fetchone()
-    return None if row is None else _definition(connection, found, row)
+    return None if row is None else _definition(connection, workflow_row, row)
 
 
-def _definition(connection: sqlite3.Connection, found: sqlite3.Row, row: sqlite3.Row) -> Record:
+def _definition(connection: sqlite3.Connection, workflow_row: sqlite3.Row, row: sqlite3.Row) -> Record:
     version = row["version"]
-    is_active = version == found["active_version"]
+    is_active = version == workflow_row["active_version"]
     return {
         "metadata": _metadata(row),
         "workflow": raw(row["definition"]),
         "properties_snapshot": properties(connection, row["workflow_id"]),
         "is_active": is_active,
-        "activate_time": found["activated_at_ms"] if is_active else None,
-        "activated_by": found["activated_by"] if is_active else None,
-        "is_latest": version == found["latest_version"],
-        "is_default": version == (found["active_version"] or found["latest_version"]),
-        "modify_time": found["modified_at_ms"],
+        "activate_time": workflow_row["activated_at_ms"] if is_active else None,
+        "activated_by": workflow_row["activated_by"] if is_active else None,
+        "is_latest": version == workflow_row["latest_version"],
+        "is_default": version == (workflow_row["active_version"] or workflow_row["latest_version"]),
+        "modify_time": workflow_row["modified_at_ms"],
     }
 
 
@@ -106,24 +106,24 @@ def _members(text: str) -> dict[str, msgspec.Raw]:
     return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
 
 
-def versions(connection: sqlite3.Connection, workflow_id: str, wanted: PageRequest) -> Page:
+def versions(connection: sqlite3.Connection, workflow_id: str, page: PageRequest) -> Page:
     """The versions of a workflow, the latest first."""
-    sign, order = (">", "ASC") if wanted.backwards else ("<", "DESC")
-    place = (None,) if wanted.cursor is None else place_of(wanted.cursor, tuple[int])
+    sign, order = (">", "ASC") if page.backwards else ("<", "DESC")
+    place = (None,) if page.cursor is None else place_of(page.cursor, tuple[int])
     rows = connection.execute(
         f"SELECT * FROM versions WHERE workflow_id = ?1 AND (?2 IS NULL OR version {sign} ?2) "  # noqa: S608
         f"ORDER BY version {order} LIMIT ?3",
-        (workflow_id, *place, wanted.limit + 1),
+        (workflow_id, *place, page.limit + 1),
     ).fetchall()
     total: int = connection.execute("SELECT COUNT(*) FROM versions WHERE workflow_id = ?", (workflow_id,)).fetchone()[0]
-    shown = rows[: wanted.limit]
-    first = (shown[-1] if wanted.backwards else shown[0])["version"] if shown else total
-    found = workflow(connection, workflow_id)
+    shown = rows[: page.limit]
+    first = (shown[-1] if page.backwards else shown[0])["version"] if shown else total
+    workflow_row = workflow(connection, workflow_id)
 
     def record(row: sqlite3.Row) -> Record:
-        return {} if found is None else _definition(connection, found, row)
+        return {} if workflow_row is None else _definition(connection, workflow_row, row)
 
-    return page_of(rows, wanted, Listing(("version",), record, total), total - first)
+    return page_of(rows, page, Listing(("version",), record, total), total - first)
 
 
 def properties(connection: sqlite3.Connection, workflow_id: str) -> Record | None:
@@ -137,18 +137,18 @@ def properties(connection: sqlite3.Connection, workflow_id: str) -> Record | Non
 
 def overview(connection: sqlite3.Connection, workflow_id: str) -> Record | None:
     """A workflow on one page."""
-    found = workflow(connection, workflow_id)
-    if found is None:
+    workflow_row = workflow(connection, workflow_id)
+    if workflow_row is None:
         return None
     counts = instance_counts(connection, workflow_id)
     return {
-        **_listed(found),
-        "default_version_id": found["active_version"] or found["latest_version"],
+        **_listed(workflow_row),
+        "default_version_id": workflow_row["active_version"] or workflow_row["latest_version"],
         "properties_snapshot": properties(connection, workflow_id),
         "nonterminal_instances": {status: counts.get(status, 0) for status in NONTERMINAL},
         "failed_instances": counts.get("FAILED", 0),
         "instances": counts,
-        "latest_instance_id": found["latest_instance_id"] if counts else None,
+        "latest_instance_id": workflow_row["latest_instance_id"] if counts else None,
     }
 
 
@@ -162,4 +162,4 @@ def notes(connection: sqlite3.Connection, workflow_id: str) -> list[Record]:
 
 def terminated(connection: sqlite3.Connection, workflow_id: str, request_id: str) -> int:
     """How many instances a request has told to end. Asked for again, it has told nobody: the first outcome counts."""
-    return max((one.body.get("count", 0) for one in outcomes(connection, request_id, workflow_id)), default=0)
+    return max((outcome.body.get("count", 0) for outcome in outcomes(connection, request_id, workflow_id)), default=0)

@@ -122,10 +122,10 @@ def read_notes(directory: Path) -> Noted | None:
     header = msgspec.msgpack.decode(packed, type=Header)
     begins = _page(_HEAD.size + length)
     slots = [_read(content[begins:], header, number) for number in range(2)]
-    found = max((slot for slot in slots if slot is not None), key=lambda slot: slot.writes, default=None)
-    if found is None:
+    newest = max((slot for slot in slots if slot is not None), key=lambda slot: slot.writes, default=None)
+    if newest is None:
         raise NotesUnreadable("both of its slots are damaged")
-    return found
+    return newest
 
 
 def _read(slots: bytes, header: Header, number: int) -> Noted | None:

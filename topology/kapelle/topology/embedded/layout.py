@@ -120,27 +120,27 @@ def topics(topology: Topology) -> dict[str, tuple[int, Keep]]:
 
 def open_directory(topology: Topology, store: Store, now_ms: int) -> About:
     """Note what a new directory is for; refuse one that is for something else. New topics are welcome."""
-    wanted = {name: partitions for name, (partitions, _) in topics(topology).items()}
-    found = about(store)
-    if found is None:
-        found = About(prefix=topology.prefix, made_at_ms=now_ms, partitions={})
-    refuse_other(topology, found)
-    merged = found.partitions | wanted
-    if merged != found.partitions:
-        found = msgspec.structs.replace(found, partitions=merged)
+    needed = {name: partitions for name, (partitions, _) in topics(topology).items()}
+    directory = about(store)
+    if directory is None:
+        directory = About(prefix=topology.prefix, made_at_ms=now_ms, partitions={})
+    refuse_other(topology, directory)
+    merged = directory.partitions | needed
+    if merged != directory.partitions:
+        directory = msgspec.structs.replace(directory, partitions=merged)
         batch = Batch()
-        batch.put(_ABOUT, msgspec.msgpack.encode(found))
+        batch.put(_ABOUT, msgspec.msgpack.encode(directory))
         store.write(batch, sync=True)
-    return found
+    return directory
 
 
-def refuse_other(topology: Topology, found: About) -> None:
+def refuse_other(topology: Topology, directory: About) -> None:
     """Refuse a directory that was made for something else."""
-    if found.prefix != topology.prefix:
-        raise DirectoryDiffers("the prefix", expected=topology.prefix, found=found.prefix)
+    if directory.prefix != topology.prefix:
+        raise DirectoryDiffers("the prefix", expected=topology.prefix, found=directory.prefix)
     for name, (partitions, _) in topics(topology).items():
-        if found.partitions.get(name, partitions) != partitions:
-            raise DirectoryDiffers(f"partitions of {name}:", expected=partitions, found=found.partitions[name])
+        if directory.partitions.get(name, partitions) != partitions:
+            raise DirectoryDiffers(f"partitions of {name}:", expected=partitions, found=directory.partitions[name])
 
 
 def about(store: Store) -> About | None:

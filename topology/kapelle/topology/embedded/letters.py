@@ -22,11 +22,11 @@ class EmbeddedLetters:
 
     def last(self, count: int) -> list[Shown]:
         """The last so many, oldest first."""
-        at, found = max(self._runtime.log.end(self._place) - count, 0), list[Shown]()
+        at, letters = max(self._runtime.log.end(self._place) - count, 0), list[Shown]()
         while records := self._runtime.log.read(self._place, at, count):
-            found += [shown(self._codec, one.offset, one.value or b"") for one in records]
+            letters += [shown(self._codec, record.offset, record.value or b"") for record in records]
             at = records[-1].offset + 1
-        return found[-count:]
+        return letters[-count:]
 
     def get(self, offset: int) -> Shown | None:
         """One letter; None if there is none."""
@@ -41,9 +41,9 @@ class EmbeddedLetters:
         data = self._data(offset)
         if data is None:
             return None
-        found = redrive_of(self._codec, offset, data)
-        content = (found.key, found.value, found.headers)
-        return found, self._runtime.publish_at(Place(found.topic, found.partition), content)
+        redrive = redrive_of(self._codec, offset, data)
+        content = (redrive.key, redrive.value, redrive.headers)
+        return redrive, self._runtime.publish_at(Place(redrive.topic, redrive.partition), content)
 
     def _data(self, offset: int) -> bytes | None:
         if not 0 <= offset < self._runtime.log.end(self._place):

@@ -144,8 +144,8 @@ class EmbeddedLog:
 
     def ends(self, places: Sequence[Place]) -> dict[Place, int]:
         """The ends of places, with what is about to be written; changelogs have no records here."""
-        found = {place: self.partitions.get(place) for place in places}
-        return {p: 0 if f is None else f.end + len(f.published) + len(f.sent) for p, f in found.items()}
+        partitions = {place: self.partitions.get(place) for place in places}
+        return {p: 0 if f is None else f.end + len(f.published) + len(f.sent) for p, f in partitions.items()}
 
     def _accept(self, records_max: int) -> None:
         """Give offsets to what others have published."""

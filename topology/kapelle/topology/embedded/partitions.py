@@ -56,7 +56,7 @@ class Partition:
 
     def read(self, offset: int, limit: int) -> list[LogRecord]:
         """Stored records from an offset on; from the first that is left, if that one is gone."""
-        found: list[LogRecord] = []
+        records: list[LogRecord] = []
         size_bytes = 0
         for last, chunk in self.chunks.scan(offset):
             entries = chunks.decode(chunk)
@@ -67,11 +67,11 @@ class Partition:
                 for at, entry in enumerate(entries, base)
                 if at >= offset and not is_gone(entry)
             ]
-            found += there[: limit - len(found)]
+            records += there[: limit - len(records)]
             size_bytes += len(chunk)
-            if len(found) >= limit or size_bytes >= READ_BYTES_MAX:
+            if len(records) >= limit or size_bytes >= READ_BYTES_MAX:
                 break
-        return found
+        return records
 
 
 class Reader:
@@ -132,19 +132,19 @@ class Reader:
     def _records(self, entries: list[Entry], entries_at: int, limit: int) -> list[Record]:
         """The entries from the position on, as records."""
         begin = self.position - entries_at
-        wanted = entries[begin : begin + limit]
-        found = [
-            Record(offset, key, value, headers) for offset, (key, value, headers) in enumerate(wanted, self.position)
+        taken = entries[begin : begin + limit]
+        records = [
+            Record(offset, key, value, headers) for offset, (key, value, headers) in enumerate(taken, self.position)
         ]
-        self.position += len(wanted)
+        self.position += len(taken)
         if self.partition.keep is Keep.LATEST:
-            return [record for record in found if record.key is not None or record.value is not None]
-        return found
+            return [record for record in records if record.key is not None or record.value is not None]
+        return records
 
 
 def partitions_of(topology: Topology, store: Store) -> dict[Place, Partition]:
     """Every place of the topology, with the processors that read it."""
-    found = {
+    partitions = {
         Place(name, number): Partition(Place(name, number), keep, store)
         for name, (count, keep) in topics(topology).items()
         for number in range(count)
@@ -152,6 +152,6 @@ def partitions_of(topology: Topology, store: Store) -> dict[Place, Partition]:
     for name, processor in topology.processors.items():
         for stream in processor.inputs:
             for number in range(topology.partitions(stream)):
-                partition = found[Place(topology.topic(stream), number)]
+                partition = partitions[Place(topology.topic(stream), number)]
                 partition.readers.append(Reader(name, partition))
-    return found
+    return partitions

@@ -66,5 +66,5 @@ class Retention:
     @staticmethod
     def _first(partition: Partition, offset: int) -> tuple[int, int]:
         """The chunk that holds the offset: its last offset, and when it was written."""
-        found = partition.chunks.first(offset)
-        return (partition.end, 0) if found is None else (found[0], time_of(found[1]))
+        chunk = partition.chunks.first(offset)
+        return (partition.end, 0) if chunk is None else (chunk[0], time_of(chunk[1]))

@@ -193,10 +193,10 @@ class EmbeddedRuntime:
 
     def _places_of(self, stream: Stream | str) -> tuple[Place, ...]:
         name = stream if isinstance(stream, str) else stream.name
-        found = self._places.get(name)
-        if found is None:
+        places = self._places.get(name)
+        if places is None:
             raise UnknownPlace(f"a stream of the topology ({', '.join(self._places)})", repr(name))
-        return found
+        return places
 
     def _place(self, stream: Stream | str, partition: int) -> Place:
         return Place(self._places_of(stream)[0].topic, partition)

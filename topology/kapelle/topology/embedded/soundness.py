@@ -46,7 +46,7 @@ class Lost(msgspec.Struct, frozen=True):
         return f"{self.place} offsets {self.first} to {self.end - 1}"
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class Contents(msgspec.Struct, frozen=True, kw_only=True):
     """What a store has."""
 
     identity: str | None = None
@@ -60,7 +60,7 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
 
     what: str
     noted: Noted | None = None
-    found: Found | None = None  # None: the store cannot be opened
+    found: Contents | None = None  # None: the store cannot be opened
     lost: tuple[Lost, ...] = ()
     is_replaced: bool = False
 
@@ -69,7 +69,7 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
         return sum(lost.end - lost.first for lost in self.lost)
 
     def __str__(self) -> str:
-        return "; ".join(part for part in (self.what, self._writes(), told(self.lost)) if part)
+        return "; ".join(part for part in (self.what, self._writes(), lost_text(self.lost)) if part)
 
     def _writes(self) -> str:
         if self.noted is None:
@@ -84,7 +84,7 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
         return f"{acknowledged}, and {self.found.writes:,} were found, so the last {count:,} are lost"
 
 
-def told(lost: tuple[Lost, ...]) -> str:
+def lost_text(lost: tuple[Lost, ...]) -> str:
     """The records that are lost, for people: those of the first places one by one."""
     if not lost:
         return ""
@@ -115,14 +115,14 @@ def assess(path: Path, witness: Witness | None = None) -> Damage | None:
         noted, unreadable = None, str(error)
     places = [*(noted.ends if noted else ()), *(witness.ends if witness else ())]
     try:
-        found = look(path, places)
+        contents = look(path, places)
     except StoreCorrupt as error:
         return unreadable_files(error, noted)
-    wrong = _wrong(found, noted, unreadable) or _seen_more(found, witness)
+    wrong = _wrong(contents, noted, unreadable) or _seen_more(contents, witness)
     if wrong is None:
         return None
-    lost = lost_beyond(found.ends, noted, witness)
-    return msgspec.structs.replace(wrong, noted=noted, found=found, lost=lost)
+    lost = lost_beyond(contents.ends, noted, witness)
+    return msgspec.structs.replace(wrong, noted=noted, found=contents, lost=lost)
 
 
 def unreadable_files(error: StoreCorrupt, noted: Noted | None = None) -> Damage:
@@ -130,15 +130,15 @@ def unreadable_files(error: StoreCorrupt, noted: Noted | None = None) -> Damage:
     return Damage(what=f"its files are damaged: {' '.join(error.reason.split()).rstrip('.')}", noted=noted)
 
 
-def look(path: Path, places: Iterable[Place]) -> Found:
+def look(path: Path, places: Iterable[Place]) -> Contents:
     """What the store in a directory has. Raises `StoreCorrupt` if it cannot be opened."""
     if not has_rows(path):
-        return Found()
+        return Contents()
     store = Peek(path, Memory(MEMORY_BYTES_MIN))
     try:
         made = about(store)
         writes = writes_in(store)
-        return Found(
+        return Contents(
             identity=made.identity if made else None,
             writes=writes.last,
             missing=writes.missing,
@@ -148,45 +148,47 @@ def look(path: Path, places: Iterable[Place]) -> Found:
         store.close()
 
 
-def _wrong(found: Found, noted: Noted | None, unreadable: str) -> Damage | None:
+def _wrong(contents: Contents, noted: Noted | None, unreadable: str) -> Damage | None:
     """What the store and the notes say."""
     if noted is None:
-        if found.writes == 0 and not unreadable:
+        if contents.writes == 0 and not unreadable:
             return None  # a new directory, or one of a release that made no notes
         why = f"cannot be read: {unreadable}" if unreadable else "is missing"
         return Damage(what=f"the file {FILE_NAME}, which records what was acknowledged, {why}")
     if noted.writes == 0:
         return None
-    if found.identity is None:
+    if contents.identity is None:
         return Damage(what="its rows are gone")
-    if found.identity != noted.identity:
+    if contents.identity != noted.identity:
         return Damage(
-            what=f"its rows are of another log: of {found.identity}, not of {noted.identity}", is_replaced=True
+            what=f"its rows are of another log: of {contents.identity}, not of {noted.identity}", is_replaced=True
         )
-    if found.missing is not None:
-        return Damage(what=f"write {found.missing:,} is missing although later ones are there")
-    if found.writes < noted.writes:
+    if contents.missing is not None:
+        return Damage(what=f"write {contents.missing:,} is missing although later ones are there")
+    if contents.writes < noted.writes:
         return Damage(what="its end is missing")
     return None
 
 
-def _seen_more(found: Found, witness: Witness | None) -> Damage | None:
+def _seen_more(contents: Contents, witness: Witness | None) -> Damage | None:
     """What a view says that has read the log."""
     if witness is None or not any(witness.ends.values()):
         return None
-    if found.identity != witness.identity:
-        there = "there is no log" if found.identity is None else f"it is the log {found.identity}"
+    if contents.identity != witness.identity:
+        there = "there is no log" if contents.identity is None else f"it is the log {contents.identity}"
         return Damage(what=f"{witness.who} has read the log {witness.identity}, and {there}", is_replaced=True)
-    ahead = [place for place, end in witness.ends.items() if end > found.ends[place]]
+    ahead = [place for place, end in witness.ends.items() if end > contents.ends[place]]
     if ahead:
         return Damage(what=f"{witness.who} has read more than it has: is it an older copy?")
     return None
 
 
-def lost_beyond(found: Mapping[Place, int], noted: Noted | None, witness: Witness | None) -> tuple[Lost, ...]:
+def lost_beyond(stored: Mapping[Place, int], noted: Noted | None, witness: Witness | None) -> tuple[Lost, ...]:
     """What was noted or read beyond these ends."""
     ends: dict[Place, int] = {}
     for known in (noted, witness):
         for place, end in known.ends.items() if known is not None else ():
             ends[place] = max(end, ends.get(place, 0))
-    return tuple(Lost(place, begin, end) for place, end in sorted(ends.items()) if end > (begin := found.get(place, 0)))
+    return tuple(
+        Lost(place, begin, end) for place, end in sorted(ends.items()) if end > (begin := stored.get(place, 0))
+    )

@@ -115,5 +115,6 @@ class EmbeddedFollower:
         if records:
             self._positions[point] = records[-1].offset + 1
         return [
-            self._decoder.entry(stream, partition, Raw(one.offset, one.key, one.value, one.at_ms)) for one in records
+            self._decoder.entry(stream, partition, Raw(record.offset, record.key, record.value, record.at_ms))
+            for record in records
         ]

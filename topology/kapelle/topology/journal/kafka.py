@@ -85,8 +85,8 @@ class KafkaJournal:
     @cached_property
     def identity(self) -> str:
         names = [self._topology.topic(p.events) for p in self._topology.processors.values()]
-        found = self._topics.identities(names)
-        return sha256("/".join(found[name] for name in sorted(found)).encode()).hexdigest()[:32]
+        identities = self._topics.identities(names)
+        return sha256("/".join(identities[name] for name in sorted(identities)).encode()).hexdigest()[:32]
 
     @property
     def failure(self) -> BaseException | None:
@@ -138,8 +138,8 @@ class KafkaJournal:
         topic, count = self._topology.topic(stream), self._topology.partitions(stream)
         timeout_s = min(ASK_S, self._settings.call_timeout_s)
         places = [Place(topic, number) for number in range(count)]
-        found = list_offsets(self._admin.client, places, LATEST, isolation=COMMITTED, timeout_s=timeout_s)
-        return {place.partition: end for place, end in found.items()}
+        ends = list_offsets(self._admin.client, places, LATEST, isolation=COMMITTED, timeout_s=timeout_s)
+        return {place.partition: end for place, end in ends.items()}
 
     def close(self, wait_s: float = FLUSH_S) -> None:
         """Wait a little for what is on its way, then let go of it. Who has waited for all answers need not wait."""
@@ -250,7 +250,7 @@ class KafkaFollower:
         """The next record to read is not there. Continue at the first record that is, and report what was lost."""
         offsets = Offsets(self._settings)
         try:
-            first, wanted = offsets.beginnings([place])[place], self._next[place.topic][place.partition]
+            first, next_offset = offsets.beginnings([place])[place], self._next[place.topic][place.partition]
         except BrokerRefused as error:
             raise JournalUnavailable(f"tell where {place} begins", error) from error
         except CycleAborted as error:
@@ -260,11 +260,13 @@ class KafkaFollower:
             return
         finally:
             offsets.close()
-        if wanted > first:
-            _log.error("%s ends before the next offset %d; reading continues from %d", place, wanted, first)
-        elif wanted > 0:  # a new reader has not lost what was deleted before
-            count = first - wanted
-            _log.error("%s: up to %d records were deleted before they were read, from offset %d", place, count, wanted)
+        if next_offset > first:
+            _log.error("%s ends before the next offset %d; reading continues from %d", place, next_offset, first)
+        elif next_offset > 0:  # a new reader has not lost what was deleted before
+            count = first - next_offset
+            _log.error(
+                "%s: up to %d records were deleted before they were read, from offset %d", place, count, next_offset
+            )
         self._next[place.topic][place.partition] = first
         self._assign()
 

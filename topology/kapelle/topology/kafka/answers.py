@@ -46,11 +46,11 @@ LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 NEWEST = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
 
 
-def real_offset(place: object, found: object, asked: str = "where it ends") -> int:
+def real_offset(place: object, answer: object, asked: str = "where it ends") -> int:
     """The offset, if it is one. `asked` says what the broker was asked about the place."""
-    if type(found) is not int or found < 0:
-        raise Unanswered(place, asked, f"librdkafka gave {found!r}, which is not a valid offset")
-    return found
+    if type(answer) is not int or answer < 0:
+        raise Unanswered(place, asked, f"librdkafka gave {answer!r}, which is not a valid offset")
+    return answer
 
 
 class Described(Protocol):
@@ -64,9 +64,9 @@ def no_error(place: object, error: KafkaError | None, asked: str) -> None:
     """Refuse the answer for a partition that has an error beside it."""
     if error is None:
         return
-    found = meaning(error, f"tell {asked} of {place}")
-    if isinstance(found, BrokerRefused):
-        raise found
+    cause = meaning(error, f"tell {asked} of {place}")
+    if isinstance(cause, BrokerRefused):
+        raise cause
     raise Unanswered(place, asked, f"{error.name()}: {error.str()}")
 
 
@@ -80,14 +80,14 @@ def list_offsets(
 ) -> dict[Place, int]:
     """The offset of each place. The leader of each partition answers, or nobody does."""
     return {
-        place: real_offset(place, found.offset) for place, found in _listed(client, places, spec, isolation, timeout_s)
+        place: real_offset(place, info.offset) for place, info in _listed(client, places, spec, isolation, timeout_s)
     }
 
 
 def newest_times(client: AdminClient, places: Iterable[Spot], timeout_s: float) -> dict[Place, int]:
     """The time of the newest record of each place that has records; an empty place has none."""
-    found = {place: info.timestamp for place, info in _listed(client, places, NEWEST, UNCOMMITTED, timeout_s)}
-    return {place: at_ms for place, at_ms in found.items() if at_ms >= 0}
+    times = {place: info.timestamp for place, info in _listed(client, places, NEWEST, UNCOMMITTED, timeout_s)}
+    return {place: at_ms for place, at_ms in times.items() if at_ms >= 0}
 
 
 def _listed(
@@ -97,22 +97,22 @@ def _listed(
     isolation: IsolationLevel,
     timeout_s: float,
 ) -> list[tuple[Place, ListOffsetsResultInfo]]:
-    asked = {TopicPartition(*place): spec for place in places}
-    if not asked:
+    specs = {TopicPartition(*place): spec for place in places}
+    if not specs:
         return []
-    answers = client.list_offsets(asked, isolation_level=isolation, request_timeout=timeout_s)
+    answers = client.list_offsets(specs, isolation_level=isolation, request_timeout=timeout_s)
     return [(Place(tp.topic, tp.partition), future.result()) for tp, future in answers.items()]
 
 
 def committed_positions(consumer: Consumer, places: Sequence[Spot], timeout_s: float) -> list[TopicPartition]:
     """What the group of the consumer has committed, with its notes; the offset is -1001 where it has nothing."""
-    found = _committed(consumer, places, timeout_s)
-    for position in found:
-        place, asked = Place(position.topic, position.partition), "what the group has committed"
-        no_error(place, position.error, asked)
+    positions = _committed(consumer, places, timeout_s)
+    for position in positions:
+        place, question = Place(position.topic, position.partition), "what the group has committed"
+        no_error(place, position.error, question)
         if position.offset != OFFSET_INVALID:
-            real_offset(place, position.offset, asked)
-    return found
+            real_offset(place, position.offset, question)
+    return positions
 
 
 def _committed(consumer: Consumer, places: Sequence[Spot], timeout_s: float) -> list[TopicPartition]:
@@ -135,23 +135,23 @@ def is_committed(position: TopicPartition) -> bool:
 
 def watermarks(consumer: Consumer, place: Spot, timeout_s: float) -> tuple[int, int]:
     """Where a partition begins and ends."""
-    found: tuple[int, int] | None = consumer.get_watermark_offsets(TopicPartition(*place), timeout_s)
-    low, high = found if found is not None else (None, None)
+    bounds: tuple[int, int] | None = consumer.get_watermark_offsets(TopicPartition(*place), timeout_s)
+    low, high = bounds if bounds is not None else (None, None)
     return real_offset(Place(*place), low, "where it begins"), real_offset(Place(*place), high)
 
 
 def topic_ids(client: AdminClient, names: Sequence[str], timeout_s: float) -> dict[str, str]:
     """The ids that the brokers gave these topics when they were made."""
-    found = client.describe_topics(TopicCollection(list(names)), request_timeout=timeout_s)
-    return {name: topic_id(name, future.result()) for name, future in found.items()}
+    described = client.describe_topics(TopicCollection(list(names)), request_timeout=timeout_s)
+    return {name: topic_id(name, future.result()) for name, future in described.items()}
 
 
 def topic_id(name: str, described: Described) -> str:
     """The id of a topic as it was described."""
-    found = str(described.topic_id)
-    if found in NO_ID:
+    identity = str(described.topic_id)
+    if identity in NO_ID:
         raise Unanswered(name, "its id", "the brokers gave none")
-    return found
+    return identity
 
 
 def is_there(topic: TopicMetadata) -> bool:

@@ -36,10 +36,10 @@ class ChangelogReader:
             self._consumer.assign([TopicPartition(p.topic, p.partition, offset) for p, offset in changelogs.items()])
 
     def rows(self, rows_max: int, wait_s: float) -> tuple[dict[Place, list[Row]], dict[Place, int]]:
-        found: dict[Place, list[Row]] = {}
+        rows: dict[Place, list[Row]] = {}
         reached: dict[Place, int] = {}
         if self._consumer is None:
-            return found, reached
+            return rows, reached
         messages = self._consumer.consume(rows_max, 0)
         if not messages:
             first = self._consumer.poll(wait_s)
@@ -49,13 +49,13 @@ class ChangelogReader:
             place = Place(message.topic(), message.partition())  # type: ignore[arg-type]
             offset: int = message.offset()  # type: ignore[assignment]
             if error is None:
-                found.setdefault(place, []).append(Row(offset, message.key(), message.value()))  # type: ignore[arg-type]
+                rows.setdefault(place, []).append(Row(offset, message.key(), message.value()))  # type: ignore[arg-type]
                 reached[place] = offset + 1
             elif is_end(error):
                 reached[place] = offset
             elif is_final(error):
                 raise BrokerRefused(f"can't read the changelog {place}: {error.str()}")
-        return found, reached
+        return rows, reached
 
     def any_of(self, changelogs: Iterable[Place], timeout_s: float) -> Place | None:
         """One of these changelogs that has committed rows; None if they have only what was aborted."""
@@ -64,9 +64,9 @@ class ChangelogReader:
         try:
             self.watch(dict.fromkeys(left, OFFSET_BEGINNING))
             while left:
-                found, reached = self.rows(1, END_WAIT_MS / 1000)
-                if found:
-                    return next(iter(found))
+                rows, reached = self.rows(1, END_WAIT_MS / 1000)
+                if rows:
+                    return next(iter(rows))
                 left -= reached.keys()
                 if left and time.monotonic() > until:
                     raise CycleAborted(f"changelogs could not be read within {timeout_s} s")

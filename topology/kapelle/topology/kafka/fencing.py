@@ -21,8 +21,8 @@ _log = logging.getLogger("kapelle.fencing")
 
 def last_owners(settings: KafkaSettings, group: str, places: Sequence[Place]) -> set[str]:
     """The names of the members that last committed offsets of these places."""
-    found = committed(settings, group, places, settings.call_timeout_s)
-    return {owner for tp in found if (owner := Note.of(tp).owner)}
+    positions = committed(settings, group, places, settings.call_timeout_s)
+    return {owner for tp in positions if (owner := Note.of(tp).owner)}
 
 
 def fence(settings: KafkaSettings, transactional_id: str) -> None:

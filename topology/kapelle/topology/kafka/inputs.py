@@ -33,13 +33,13 @@ def losses_of(
     """
     noted = {**(remembered or {}), **{place: known for place, known in _noted(positions).items() if known}}
     places = {Place(tp.topic, tp.partition): tp.offset if is_committed(tp) else None for tp in positions}
-    asked = [place for place, offset in places.items() if offset is not None or noted.get(place)]
-    firsts, ends = offsets.beginnings(asked), offsets.ends(asked)
-    found = [
+    checked = [place for place, offset in places.items() if offset is not None or noted.get(place)]
+    firsts, ends = offsets.beginnings(checked), offsets.ends(checked)
+    losses = [
         judged(place, places[place], noted.get(place, ""), Known(firsts[place], ends[place], ids[place.topic]))
-        for place in asked
+        for place in checked
     ]
-    return [loss for loss in found if loss is not None]
+    return [loss for loss in losses if loss is not None]
 
 
 def forgotten(positions: Sequence[TopicPartition]) -> list[Place]:
@@ -55,7 +55,7 @@ def _noted(positions: Sequence[TopicPartition]) -> dict[Place, str]:
         notes.setdefault(tp.partition, []).append(Note.of(tp))
     return {
         Place(tp.topic, tp.partition): next(
-            (found for note in [Note.of(tp), *notes[tp.partition]] if (found := note.input_id(tp.topic))), ""
+            (input_id for note in [Note.of(tp), *notes[tp.partition]] if (input_id := note.input_id(tp.topic))), ""
         )
         for tp in positions
     }
@@ -97,8 +97,8 @@ class InputWatch:
         """Give the cycle up if a topic is another one than before. It is told once: the way of a start finds out."""
         now_s = time.monotonic()
         if self._asked and all(answer.done() for answer in self._asked.values()):
-            asked, self._asked = self._asked, {}
-            for name, answer in asked.items():
+            answers, self._asked = self._asked, {}
+            for name, answer in answers.items():
                 self._compare(name, answer)
         elif not self._asked and self.ids and now_s >= self._next_s:
             self._next_s = now_s + LOOK_EVERY_S
@@ -116,15 +116,15 @@ class InputWatch:
 
     def _compare(self, name: str, answer: "Future[Described]") -> None:
         try:
-            found = topic_id(name, answer.result())
+            current = topic_id(name, answer.result())
         except (KafkaException, Unanswered):
             self._admin.close()  # asked again, by a client that looks for its brokers anew
             return
-        other = {known for (_, place), known in self.ids.items() if place.topic == name} - {found}
+        other = {known for (_, place), known in self.ids.items() if place.topic == name} - {current}
         if other:
             self.ids.clear()
             was = ", ".join(sorted(other))
-            raise CycleAborted(f"{name} was deleted and created again while it was read (id {was}, now {found})")
+            raise CycleAborted(f"{name} was deleted and created again while it was read (id {was}, now {current})")
 
     def close(self) -> None:
         self._admin.close()

@@ -131,10 +131,10 @@ class KafkaLog:
         self._losses[processor] = losses
         self._uncommitted[processor] = [Place(tp.topic, tp.partition) for tp in positions if not is_committed(tp)]
         self._starting |= {(processor, place): ids[place.topic] for place in places}
-        found = {Place(tp.topic, tp.partition): tp.offset for tp in positions}
+        offsets = {Place(tp.topic, tp.partition): tp.offset for tp in positions}
         replaced = {loss.place for loss in losses if loss.cause is Cause.REPLACED}
-        self._check_offsets(processor, {p: at for p, at in found.items() if p not in replaced}, positions)
-        return found | self._offsets.beginnings([p for p, offset in found.items() if offset < 0])
+        self._check_offsets(processor, {p: at for p, at in offsets.items() if p not in replaced}, positions)
+        return offsets | self._offsets.beginnings([p for p, offset in offsets.items() if offset < 0])
 
     def uncommitted(self, processor: str, places: Sequence[Place]) -> Collection[Place]:  # noqa: ARG002 - as below
         return self._uncommitted.pop(processor, [])
@@ -142,13 +142,13 @@ class KafkaLog:
     def losses(self, processor: str, places: Sequence[Place]) -> Sequence[Loss]:  # noqa: ARG002 - asked for already
         return self._losses.pop(processor, [])
 
-    def _check_changelog(self, name: str, found: str, positions: Sequence[TopicPartition]) -> None:
+    def _check_changelog(self, name: str, current: str, positions: Sequence[TopicPartition]) -> None:
         """The changelog must be the one that the offsets were committed with, and the one that we have written to."""
-        if found != self._identities[name]:
-            raise ChangelogReplaced(name, expected=self._identities[name], found=found)
-        refuse_another(name, found, positions)
+        if current != self._identities[name]:
+            raise ChangelogReplaced(name, expected=self._identities[name], found=current)
+        refuse_another(name, current, positions)
 
-    def _check_offsets(self, processor: str, found: Mapping[Place, int], positions: Sequence[TopicPartition]) -> None:
+    def _check_offsets(self, processor: str, offsets: Mapping[Place, int], positions: Sequence[TopicPartition]) -> None:
         """Rows are committed together with offsets: where there are rows and no offsets, the offsets were lost.
 
         A shard has lost its offsets when none of its inputs has one, or when the others have noted one that is gone; an
@@ -156,11 +156,11 @@ class KafkaLog:
         """
         inputs = [self._topology.topic(s) for s in self._topology.processors[processor].inputs]
         group = self._topology.group(processor)
-        if gone := [place for place in forgotten(positions) if place in found]:
+        if gone := [place for place in forgotten(positions) if place in offsets]:
             raise OffsetsLost(group, changelog=self._topology.changelog(processor), inputs=[gone[0].topic])
-        known = {place.partition for place, offset in found.items() if offset >= 0}
+        known = {place.partition for place, offset in offsets.items() if offset >= 0}
         changelog = self._topology.changelog(processor)
-        fresh = [Place(changelog, n) for n in sorted({place.partition for place in found} - known)]
+        fresh = [Place(changelog, n) for n in sorted({place.partition for place in offsets} - known)]
         written = [place for place, end in self._offsets.ends(fresh).items() if end > 0]
         if not written:
             return
@@ -215,8 +215,8 @@ class KafkaLog:
     @property
     def statistics(self) -> Statistics:
         """librdkafka's own statistics of the producer, as it last told them."""
-        found: Statistics = json.loads(self.statistics_text) if self.statistics_text else {}
-        return found
+        statistics: Statistics = json.loads(self.statistics_text) if self.statistics_text else {}
+        return statistics
 
     def _on_statistics(self, text: str) -> None:
         self.statistics_text = text

@@ -51,7 +51,7 @@ class Note(NamedTuple):
     def input_id(self, topic: str) -> str:
         """The beginning of the id that the topic had; empty where none was noted."""
         name = _short(topic)
-        return next((one[NAME_CHARS:] for one in self.inputs.split(",") if one.startswith(name)), "")
+        return next((entry[NAME_CHARS:] for entry in self.inputs.split(",") if entry.startswith(name)), "")
 
 
 def _short(topic: str) -> str:
@@ -75,10 +75,10 @@ def adopt(topology: Topology, settings: KafkaSettings, processor: str) -> int:
     consumer = made(Consumer, settings.reader(topology.group(processor)))
     try:
         with translated(f"adopt the changelog of {processor}"):
-            found = committed_positions(consumer, places, settings.request_timeout_s)
+            positions = committed_positions(consumer, places, settings.request_timeout_s)
             noted = [
                 TopicPartition(tp.topic, tp.partition, tp.offset, str(Note.of(tp)._replace(changelog_id="")))
-                for tp in found
+                for tp in positions
                 if is_committed(tp) and Note.of(tp).changelog_id
             ]
             if noted:

@@ -55,12 +55,12 @@ class Change(msgspec.Struct, frozen=True):
     replicas: int = -1
 
     def __str__(self) -> str:
-        wanted = " ".join(f"{k}={v}" for k, v in sorted(self.config.items()))
+        settings = " ".join(f"{k}={v}" for k, v in sorted(self.config.items()))
         match self.do:
             case Do.CREATE:
-                return f"{self.topic}: missing; needs {self.partitions} partitions {wanted}"
+                return f"{self.topic}: missing; needs {self.partitions} partitions {settings}"
             case Do.CONFIGURE:
-                return f"{self.topic}: {self.found}; needs {wanted}"
+                return f"{self.topic}: {self.found}; needs {settings}"
             case Do.MIGRATE:
                 return (
                     f"{self.topic}: has {self.found} partitions; needs {self.partitions}. Partitions can't be changed "
@@ -79,7 +79,7 @@ def needed_config(topic: Topic, settings: KafkaSettings, extra: Mapping[str, str
     return {**KEEP[topic.keep], "max.message.bytes": str(settings.wire_bytes_max), **extra}
 
 
-class Found(NamedTuple):
+class Existing(NamedTuple):
     """What there is of a topic: its partitions, and the replicas of the one that has the fewest."""
 
     partitions: int
@@ -98,7 +98,7 @@ class Topics:
     def plan(self) -> list[Change]:
         """The differences between what is needed and what is there. Empty: all is well."""
         needed = self._topology.topics()
-        there = self._found([t.name for t in needed])
+        there = self._existing([t.name for t in needed])
         configs = self._configs([t.name for t in needed if t.name in there])
         return [c for t in needed for c in self._changes(t, there.get(t.name), configs.get(t.name, {}))]
 
@@ -126,27 +126,27 @@ class Topics:
             address = self._settings.bootstrap_servers
             raise TopicsDiffer([str(c) for c in plan], f"kapelle topics apply --bootstrap-servers {address}")
 
-    def _changes(self, topic: Topic, found: Found | None, config: Mapping[str, str]) -> Iterator[Change]:
-        wanted = needed_config(topic, self._settings)
-        if found is None:
-            yield Change(Do.CREATE, topic.name, topic.partitions, wanted)
+    def _changes(self, topic: Topic, existing: Existing | None, config: Mapping[str, str]) -> Iterator[Change]:
+        needed = needed_config(topic, self._settings)
+        if existing is None:
+            yield Change(Do.CREATE, topic.name, topic.partitions, needed)
             return
-        if found.partitions != topic.partitions:
-            yield Change(Do.MIGRATE, topic.name, topic.partitions, wanted, str(found.partitions))
+        if existing.partitions != topic.partitions:
+            yield Change(Do.MIGRATE, topic.name, topic.partitions, needed, str(existing.partitions))
             return
-        differing = {k: v for k, v in wanted.items() if not _suffices(k, config.get(k, ""), v)}
+        differing = {k: v for k, v in needed.items() if not _suffices(k, config.get(k, ""), v)}
         if differing:
-            told = " ".join(f"{k}={config.get(k, '')}" for k in sorted(differing))
-            yield Change(Do.CONFIGURE, topic.name, topic.partitions, differing, f"has {told}")
-        if found.replicas < self._replication:
-            few = str(found.replicas)
+            settings = " ".join(f"{k}={config.get(k, '')}" for k in sorted(differing))
+            yield Change(Do.CONFIGURE, topic.name, topic.partitions, differing, f"has {settings}")
+        if existing.replicas < self._replication:
+            few = str(existing.replicas)
             yield Change(Do.REPLICATE, topic.name, topic.partitions, {}, few, replicas=self._replication)
 
-    def _found(self, names: Sequence[str]) -> dict[str, Found]:
+    def _existing(self, names: Sequence[str]) -> dict[str, Existing]:
         with self._admin.asking(f"list topics at {self._settings.bootstrap_servers}") as client:
             there = client.list_topics(timeout=self._settings.request_timeout_s).topics
         return {
-            name: Found(len(there[name].partitions), min(len(p.replicas) for p in there[name].partitions.values()))
+            name: Existing(len(there[name].partitions), min(len(p.replicas) for p in there[name].partitions.values()))
             for name in names
             if name in there and is_there(there[name])
         }
@@ -156,8 +156,8 @@ class Topics:
             return {}
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         with self._admin.asking("describe topics") as client:
-            found = client.describe_configs(resources, request_timeout=self._settings.request_timeout_s)
-            return {r.name: {k: e.value or "" for k, e in future.result().items()} for r, future in found.items()}
+            configs = client.describe_configs(resources, request_timeout=self._settings.request_timeout_s)
+            return {r.name: {k: e.value or "" for k, e in future.result().items()} for r, future in configs.items()}
 
     def identities(self, names: Sequence[str]) -> dict[str, str]:
         """The ids that the broker gave these topics when they were made."""
@@ -168,11 +168,11 @@ class Topics:
         self._admin.close()
 
 
-def _suffices(setting: str, found: str, wanted: str) -> bool:
+def _suffices(setting: str, value: str, needed: str) -> bool:
     """Whether a setting will do. A larger limit is as good as the one asked for."""
-    if setting in {"max.message.bytes", "delete.retention.ms"} and found.isdigit():
-        return int(found) >= int(wanted)
-    return found == wanted
+    if setting in {"max.message.bytes", "delete.retention.ms"} and value.isdigit():
+        return int(value) >= int(needed)
+    return value == needed
 
 
 def _resource(change: Change) -> ConfigResource:

@@ -132,8 +132,8 @@ class Transactor:
         try:
             self._live().abort_transaction(self._settings.call_timeout_s if timeout_s is None else timeout_s)
         except KafkaException as error:
-            found = meaning(error.args[0], "abort")
-            raise found if isinstance(found, BrokerRefused) else ProducerLost(str(found)) from error
+            cause = meaning(error.args[0], "abort")
+            raise cause if isinstance(cause, BrokerRefused) else ProducerLost(str(cause)) from error
 
     def close(self) -> None:
         """Let the producer go without waiting for anything it still holds.

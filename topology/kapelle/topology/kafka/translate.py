@@ -34,10 +34,10 @@ def meaning(error: KafkaError, doing: str) -> TopologyError:
 
 def commit_meaning(error: KafkaError) -> TopologyError:
     """As above, for a commit: only an error that demands an abort says for certain that nothing was committed."""
-    found = meaning(error, "commit")
-    if isinstance(found, CycleAborted) and not error.txn_requires_abort():
-        return ProducerLost(str(found))
-    return found
+    cause = meaning(error, "commit")
+    if isinstance(cause, CycleAborted) and not error.txn_requires_abort():
+        return ProducerLost(str(cause))
+    return cause
 
 
 @contextmanager

@@ -27,17 +27,17 @@ class Changed(msgspec.Struct, frozen=True):
     after: Data | str | None
 
 
-def changed(one: Side, other: Side, subjects: Sequence[Subject], tell: Tell = lambda _: None) -> Iterator[Changed]:
+def changed(ours: Side, theirs: Side, subjects: Sequence[Subject], tell: Tell = lambda _: None) -> Iterator[Changed]:
     """The rows of some subjects that differ between two sides, shard by shard."""
-    decoders = decoder(one[0]), decoder(other[0])
+    decoders = decoder(ours[0]), decoder(theirs[0])
     for subject in subjects:
-        for shard in subject.shards(one[0]):
-            before, after = _folded(one, shard, decoders[0], tell), _folded(other, shard, decoders[1], tell)
-            for each in Comparison(before.state, after.state):
-                found = described(before.state, each)
-                name = TIMERS if found.table == ARMED.name else found.table
-                if not name.startswith("_") and subject.holds(name, found.key):  # our own tables say nothing to people
-                    yield Changed(*shard, name, found.key, found.expected, found.found)
+        for shard in subject.shards(ours[0]):
+            before, after = _folded(ours, shard, decoders[0], tell), _folded(theirs, shard, decoders[1], tell)
+            for differing in Comparison(before.state, after.state):
+                row = described(before.state, differing)
+                name = TIMERS if row.table == ARMED.name else row.table
+                if not name.startswith("_") and subject.holds(name, row.key):  # our own tables say nothing to people
+                    yield Changed(*shard, name, row.key, row.expected, row.found)
             before.wipe()
             after.wipe()
 

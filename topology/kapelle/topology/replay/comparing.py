@@ -45,44 +45,44 @@ class Comparison:
 
     def __iter__(self) -> Iterator[Differing]:
         ours, theirs = self._expected.encoded(), self._found.encoded()
-        one, other = next(ours, None), next(theirs, None)
-        while one is not None or other is not None:
-            if one is not None and (other is None or one[0] < other[0]):
-                yield Differing(one[0], one[1], None)
+        our_row, their_row = next(ours, None), next(theirs, None)
+        while our_row is not None or their_row is not None:
+            if our_row is not None and (their_row is None or our_row[0] < their_row[0]):
+                yield Differing(our_row[0], our_row[1], None)
                 self.rows += 1
-                one = next(ours, None)
-            elif other is not None and (one is None or other[0] < one[0]):
-                yield Differing(other[0], None, other[1])
-                other = next(theirs, None)
-            elif one is not None and other is not None:
-                if one[1] != other[1] and not same(self._expected, one[0], one[1], other[1]):
-                    yield Differing(one[0], one[1], other[1])
+                our_row = next(ours, None)
+            elif their_row is not None and (our_row is None or their_row[0] < our_row[0]):
+                yield Differing(their_row[0], None, their_row[1])
+                their_row = next(theirs, None)
+            elif our_row is not None and their_row is not None:
+                if our_row[1] != their_row[1] and not same(self._expected, our_row[0], our_row[1], their_row[1]):
+                    yield Differing(our_row[0], our_row[1], their_row[1])
                 self.rows += 1
-                one, other = next(ours, None), next(theirs, None)
+                our_row, their_row = next(ours, None), next(theirs, None)
 
 
-def same(state: State, key: bytes, one: bytes | None, other: bytes | None) -> bool:
+def same(state: State, key: bytes, ours: bytes | None, theirs: bytes | None) -> bool:
     """Whether two values of a row say the same."""
-    if one == other:
+    if ours == theirs:
         return True
-    if one is None or other is None:
+    if ours is None or theirs is None:
         return False
     try:
-        return state.decoded(key, one)[2] == state.decoded(key, other)[2]
+        return state.decoded(key, ours)[2] == state.decoded(key, theirs)[2]
     except TableError:
         return False
 
 
-def described(state: State, found: Differing) -> Difference:
+def described(state: State, row: Differing) -> Difference:
     """A difference in words: a row that cannot be read is shown as its bytes and the reason."""
-    name = found.key[: found.key.index(0)].decode()
-    key: list[object] = [found.key.hex()]
-    for value in (found.expected, found.found):
+    name = row.key[: row.key.index(0)].decode()
+    key: list[object] = [row.key.hex()]
+    for value in (row.expected, row.found):
         with suppress(TableError):  # the key is then shown as it is stored
             if value is not None:
-                name, columns, _ = state.decoded(found.key, value)
+                name, columns, _ = state.decoded(row.key, value)
                 key = [as_data(column) for column in columns]
-    return Difference(name, key, _row(state, found.key, found.expected), _row(state, found.key, found.found))
+    return Difference(name, key, _row(state, row.key, row.expected), _row(state, row.key, row.found))
 
 
 def _row(state: State, key: bytes, value: bytes | None) -> Data | None:

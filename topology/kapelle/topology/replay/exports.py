@@ -126,14 +126,14 @@ def about(history: History, shards: Sequence[ShardFacts], version: str) -> About
     known = {key.decode(): schema.decode() for key, schema in to_records(catalog)}
     published = Catalog()
     Learner(published, history.schemas).learn_all()
-    told = {key.decode(): schema.decode() for key, schema in to_records(published)}
+    schemas = {key.decode(): schema.decode() for key, schema in to_records(published)}
     return About(
         version=version,
         prefix=history.topology.prefix,
         partitions=history.topology.partitions_default,
         shards=list(shards),
-        schemas=told | known,
-        schema_ids={number: f"{found:016x}" for number, found in catalog.known_ids().items()},
+        schemas=schemas | known,
+        schema_ids={number: f"{fingerprint:016x}" for number, fingerprint in catalog.known_ids().items()},
     )
 
 
@@ -194,11 +194,11 @@ class ExportedHistory:
         with _opened(path) as file:
             self.about, records = _about(path, file)
             self._refuse_other()
-            ids = {number: self.about.schemas[found] for number, found in self.about.schema_ids.items()}
+            ids = {number: self.about.schemas[fingerprint] for number, fingerprint in self.about.schema_ids.items()}
             self.framing = Confluent(ids) if ids else None
             try:
-                for found in records:
-                    self._add(found)
+                for entry in records:
+                    self._add(entry)
             except DAMAGE as error:
                 raise BadExport(path, f"it is damaged: {error}") from error
         self._refuse_cut()
@@ -209,10 +209,10 @@ class ExportedHistory:
         return {place: ends.get((self._streams[place.topic], place.partition), 0) for place in places}
 
     def read(self, place: Place, start: int, end: int) -> Iterator[Records]:
-        found = self._records.get((self._streams[place.topic], place.partition), [])
-        wanted = [record for record in found if start <= record.offset < end]
-        for at in range(0, len(wanted), READ_MAX):
-            yield wanted[at : at + READ_MAX]
+        records = self._records.get((self._streams[place.topic], place.partition), [])
+        window = [record for record in records if start <= record.offset < end]
+        for at in range(0, len(window), READ_MAX):
+            yield window[at : at + READ_MAX]
 
     def schemas(self) -> list[SchemaRecord]:
         return [
@@ -223,13 +223,13 @@ class ExportedHistory:
     def close(self) -> None:
         """Nothing: the file was read whole."""
 
-    def _add(self, found: dict[str, Any]) -> None:
-        headers = tuple((each["name"], each["value"]) for each in found["headers"])
-        record = LogRecord(found["offset"], found["at_ms"], found["key"], found["value"], headers)
-        if found["kind"] == "INPUT":
-            self.inputs.append(Input(found["stream"], found["partition"], record))
+    def _add(self, entry: dict[str, Any]) -> None:
+        headers = tuple((each["name"], each["value"]) for each in entry["headers"])
+        record = LogRecord(entry["offset"], entry["at_ms"], entry["key"], entry["value"], headers)
+        if entry["kind"] == "INPUT":
+            self.inputs.append(Input(entry["stream"], entry["partition"], record))
         else:
-            self._records.setdefault((found["stream"], found["partition"]), []).append(record)
+            self._records.setdefault((entry["stream"], entry["partition"]), []).append(record)
 
     def _refuse_other(self) -> None:
         unknown = {shard.processor for shard in self.about.shards} - set(self.topology.processors)
@@ -265,9 +265,9 @@ def _about(path: Path, file: BinaryIO) -> tuple[About, Any]:
     except DAMAGE as error:
         raise BadExport(path, "it is not a Kapelle export file") from error
     try:
-        found = msgspec.json.decode(text, type=About)
+        facts = msgspec.json.decode(text, type=About)
     except msgspec.MsgspecError as error:
         raise BadExport(path, f"its metadata cannot be read: {error}") from error
-    if found.format != FORMAT:
-        raise BadExport(path, f"it is of format {found.format} and this release reads {FORMAT}")
-    return found, records
+    if facts.format != FORMAT:
+        raise BadExport(path, f"it is of format {facts.format} and this release reads {FORMAT}")
+    return facts, records

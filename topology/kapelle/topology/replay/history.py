@@ -50,10 +50,10 @@ class StoredHistory:
     def __init__(
         self, topology: Topology, store: Store, *, where: object = "the store", framing: Framing | None = None
     ) -> None:
-        found = about(store)
-        if found is None:
+        directory = about(store)
+        if directory is None:
             raise NoHistory(where)
-        refuse_other(topology, found)
+        refuse_other(topology, directory)
         self.topology = topology
         self.framing = framing
         self.store = store

@@ -78,7 +78,7 @@ class CommittedReader:
 
     def _records(self, end: int) -> list[LogRecord]:
         """What is there now of the records before this offset. What came with them moves the position all the same."""
-        found: list[LogRecord] = []
+        records: list[LogRecord] = []
         for message in self._consumed():
             error = message.error()
             if error is not None:
@@ -88,8 +88,8 @@ class CommittedReader:
             self.position = offset + 1
             if offset < end:
                 headers: Any = message.headers()
-                found.append(LogRecord(offset, message.timestamp()[1], message.key(), message.value(), headers))
-        return found
+                records.append(LogRecord(offset, message.timestamp()[1], message.key(), message.value(), headers))
+        return records
 
     def _consumed(self) -> list[Message]:
         try:

@@ -41,10 +41,10 @@ class LiveTables:
         try:
             start = 0
             if self._kept is not None:
-                found = self._taken(shard, verifying, self._kept)
-                if isinstance(found, str):
-                    return Verdict(processor=shard[0], partition=shard[1], events=0, rows=0, skipped=found)
-                start = found
+                start_or_reason = self._taken(shard, verifying, self._kept)
+                if isinstance(start_or_reason, str):
+                    return Verdict(processor=shard[0], partition=shard[1], events=0, rows=0, skipped=start_or_reason)
+                start = start_or_reason
             place = event_place(self._topology, *shard)
             history, changelog = self._history.tapes(place, self._changelog(shard), start=start)
             return verifying.verify(history, changelog, lambda events: tell(f"{shard[0]}-{shard[1]}", events))

@@ -49,10 +49,10 @@ class Moment(msgspec.Struct, frozen=True):
     def fold(self, fold: Folding, history: History, shard: ShardName) -> Iterator[int]:
         """Fold a shard up to this moment, telling after each batch how many events that were in all."""
         end = history.ends([fold.place])[fold.place]
-        wanted = self.offsets.get(shard, end)
-        if wanted > end:
-            raise BadMoment(f"Expected an offset of at most {end} for {shard[0]}-{shard[1]}, but found {wanted}")
-        for records in history.read(fold.place, fold.position, wanted):
+        asked_end = self.offsets.get(shard, end)
+        if asked_end > end:
+            raise BadMoment(f"Expected an offset of at most {end} for {shard[0]}-{shard[1]}, but found {asked_end}")
+        for records in history.read(fold.place, fold.position, asked_end):
             late = self._late(records)
             fold.take(records if late is None else records[:late])
             yield fold.events

@@ -32,6 +32,7 @@ from kapelle.topology.tables.buckets import FLOORS
 ROUNDS_MAX: Final = 6
 DIFFERING_MAX: Final = 100_000  # more than any cycle writes: so many are no matter of moments
 COPY_ROWS: Final = 10_000
+BROKEN_MAX: Final = 10
 
 Rows = dict[bytes, Differing]
 
@@ -59,13 +60,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     differences: int = 0
     first: Difference | None = None
+    broken: Sequence[str] = ()  # the first laws of the processor that do not hold, with the rows
     skipped: str = ""  # why it was not compared
     unreadable: int = 0  # records that are no events of ours, and were passed over
     unread: Sequence[tuple[int, str]] = ()  # the first of them: their offsets, and why
 
     @property
     def is_right(self) -> bool:
-        return self.first is None
+        return self.first is None and not self.broken
 
 
 class Stores(msgspec.Struct, frozen=True):
@@ -114,11 +116,13 @@ def verify_stored(fold: Folding, store: Store) -> Verdict:
 
 def verify_fingerprint(fold: Folding, expected: str) -> Verdict:
     """Compare a history that was folded to its end with what it once came to."""
-    found = fold.state.fingerprint()
+    fingerprint = fold.state.fingerprint()
     verdict = _verdict(fold, [], sum(1 for _ in fold.state.encoded()))
-    if found == expected:
+    if fingerprint == expected:
         return verdict
-    return msgspec.structs.replace(verdict, differences=1, first=Difference("fingerprint of all", [], expected, found))
+    return msgspec.structs.replace(
+        verdict, differences=1, first=Difference("fingerprint of all", [], expected, fingerprint)
+    )
 
 
 class Verifying:
@@ -156,30 +160,30 @@ class Verifying:
 
         Notes whether there is an event at which none does.
         """
-        found = self._compared(among)
-        lasting, self._matched = dict(found), not found
+        differing = self._compared(among)
+        lasting, self._matched = dict(differing), not differing
         # So many rows are no matter of moments, and without any there is nothing to wait for.
-        steps = later if 0 < len(found) < DIFFERING_MAX else []
+        steps = later if 0 < len(differing) < DIFFERING_MAX else []
         for record in steps:
             changed = self.fold.step(record)
             if any(key.startswith(_FLOORS) for key, _ in changed):
-                found = self._compared(among)  # a floor takes rows away that no change tells of
+                differing = self._compared(among)  # a floor takes rows away that no change tells of
             else:
-                self._look_again(found, [key for key, _ in changed if among is None or key in among])
-            lasting = {key: found[key] for key in lasting if key in found}
-            self._matched |= not found
+                self._look_again(differing, [key for key, _ in changed if among is None or key in among])
+            lasting = {key: differing[key] for key in lasting if key in differing}
+            self._matched |= not differing
         self.fold.take(later[len(steps) :])
         return lasting
 
     def _compared(self, among: Rows | None) -> Rows:
         if among is not None:
-            found: Rows = {}
-            self._look_again(found, among)
-            return found
+            differing: Rows = {}
+            self._look_again(differing, among)
+            return differing
         compared = Comparison(self.fold.state, self.live.state)
-        found = {each.key: each for each in islice(compared, DIFFERING_MAX)}
+        differing = {each.key: each for each in islice(compared, DIFFERING_MAX)}
         self._rows = compared.rows
-        return found
+        return differing
 
     def _look_again(self, differing: Rows, keys: Iterable[bytes]) -> None:
         """Put into the rows that differ what is true of these keys now."""
@@ -199,6 +203,12 @@ def _verdict(fold: Folding, wrong: list[Differing], rows: int) -> Verdict:
         rows=rows,
         differences=len(wrong),
         first=described(fold.state, min(wrong)) if wrong else None,
+        broken=tuple(islice(_broken(fold), BROKEN_MAX)),
         unreadable=fold.unreadable.count,
         unread=tuple(fold.unreadable.first),
     )
+
+
+def _broken(fold: Folding) -> Iterator[str]:
+    """What is wrong with the tables although they are the fold of the history."""
+    return (problem for law in fold.processor.laws for problem in law(fold.state.reader))

@@ -61,14 +61,14 @@ def _shards(topology: Topology) -> list[tuple[str, int]]:
 
 def _gaps(partition: Partition) -> list[Lost]:
     """The records that are not there although later ones are."""
-    found: list[Lost] = []
+    gaps: list[Lost] = []
     expected = 0 if partition.keep is Keep.FOR_EVER else None
     for last, chunk in partition.chunks.scan(0):
         begin = last + 1 - len(chunks.decode(chunk))
         if expected is not None and begin > expected:
-            found.append(Lost(partition.place, expected, begin))
+            gaps.append(Lost(partition.place, expected, begin))
         expected = last + 1
-    return found
+    return gaps
 
 
 def _fold(history: StoredHistory, store: Store, identity: str) -> None:

@@ -25,7 +25,16 @@ from kapelle.topology.embedded.acknowledged import Noted, Notes
 from kapelle.topology.embedded.errors import LogDamaged
 from kapelle.topology.embedded.layout import open_directory
 from kapelle.topology.embedded.partitions import partitions_of
-from kapelle.topology.embedded.soundness import Damage, Lost, Witness, assess, look, lost_beyond, told, unreadable_files
+from kapelle.topology.embedded.soundness import (
+    Damage,
+    Lost,
+    Witness,
+    assess,
+    look,
+    lost_beyond,
+    lost_text,
+    unreadable_files,
+)
 from kapelle.topology.partition_time import SYSTEM_CLOCK
 from kapelle.topology.replay.errors import ReplayError
 from kapelle.topology.salvage.rebuilding import Rebuilt, rebuild
@@ -49,7 +58,7 @@ class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         parts = [f"the log was salvaged, because {self.damage}"]
         if self.lost:
-            parts.append(told(self.lost))
+            parts.append(lost_text(self.lost))
         if self.rebuilt:
             parts.append("the tables were rebuilt from the remaining history")
         if self.skipped:

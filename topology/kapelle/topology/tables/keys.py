@@ -67,17 +67,17 @@ class KeyCodec:
 
     def decode_slowly(self, stored: bytes, at: int) -> Key:
         """Where the fast code goes when it fails: takes lone surrogates too, and names bytes that are no key."""
-        found: list[str | int | bytes] = []
+        columns: list[str | int | bytes] = []
         try:
             for column in self.columns:
                 end = at + 8 if column is int else stored.index(0, at) + 1
-                found.append(_decode_column(column, stored[at:end]))
+                columns.append(_decode_column(column, stored[at:end]))
                 at = end
         except ValueError as error:
             raise RowCorrupt(self.table, stored, None, str(error)) from None
         if at != len(stored):
             raise RowCorrupt(self.table, stored, None, f"{len(stored) - at} bytes after the key")
-        return tuple(found)
+        return tuple(columns)
 
     def _encode_column(self, key: Key, n: int) -> bytes:
         column, value = self.columns[n], key[n]
@@ -105,13 +105,13 @@ def successor(prefix: bytes) -> bytes:
 
 def _columns(table: str, key: object) -> tuple[Column, ...]:
     """The columns of a declared key type such as `tuple[str, int]`; a NewType counts as what it is made of."""
-    found = tuple(getattr(column, "__supertype__", column) for column in get_args(key))
-    if get_origin(key) is not tuple or not all(column in (str, int, bytes) for column in found):
+    columns = tuple(getattr(column, "__supertype__", column) for column in get_args(key))
+    if get_origin(key) is not tuple or not all(column in (str, int, bytes) for column in columns):
         raise BadDeclaration(
             f"Expected the key of table {table!r} to be a tuple of str, int and bytes such as tuple[str, int], "
             f"but found {key!r}"
         )
-    return found
+    return columns
 
 
 def _escape(value: bytes) -> bytes:

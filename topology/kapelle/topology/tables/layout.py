@@ -44,10 +44,10 @@ def table_layout(spec: TableSpec[K, R]) -> TableLayout[R]:
 
 def layout(tables: type[Tables]) -> Layouts:
     """The layouts of all declared tables, in the order of their declaration."""
-    found = _layouts.get(tables)
-    if found is None:
-        found = _layouts[tables] = _laid_out(tables)
-    return found
+    layout_ = _layouts.get(tables)
+    if layout_ is None:
+        layout_ = _layouts[tables] = _laid_out(tables)
+    return layout_
 
 
 def _laid_out(tables: type[Tables]) -> Layouts:

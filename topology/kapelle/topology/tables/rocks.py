@@ -279,12 +279,12 @@ def _measured(rows: RdictIter, start: bytes, rows_max: int) -> Extent:
 
 def _size_bytes(directory: Path) -> int:
     """What the files take. RocksDB tells of those with sorted rows only, and deletes some while we look."""
-    found = 0
+    size_bytes = 0
     with os.scandir(directory) as files:
         for file in files:
             with suppress(FileNotFoundError):
-                found += file.stat().st_size
-    return found
+                size_bytes += file.stat().st_size
+    return size_bytes
 
 
 def _options(memory: Memory) -> Options:

@@ -90,16 +90,16 @@ def _is_plain(row: type[msgspec.Struct]) -> bool:
     return _is_plain_type(inspect.type_info(row))
 
 
-def _is_plain_type(found: inspect.Type) -> bool:
-    match found:
+def _is_plain_type(type_: inspect.Type) -> bool:
+    match type_:
         case inspect.StructType():
-            return all(_is_plain_type(field.type) for field in found.fields)
+            return all(_is_plain_type(field.type) for field in type_.fields)
         case inspect.UnionType():
-            return all(_is_plain_type(one) for one in found.types)
+            return all(_is_plain_type(item) for item in type_.types)
         case inspect.VarTupleType():
-            return _is_plain_type(found.item_type)
+            return _is_plain_type(type_.item_type)
         case _:
-            return isinstance(found, _PLAIN)
+            return isinstance(type_, _PLAIN)
 
 
 def _check(spec: TableSpec[K, R]) -> None:

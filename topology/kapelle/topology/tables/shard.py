@@ -193,8 +193,8 @@ class ShardState(Generic[S]):
         """What a row of the changelog says: its table, its key there, and the row."""
         name = key[: key.index(0)].decode()
         place = self._places[name]
-        found: Key = place.keys.decode(key, len(name) + 1)
-        return name, found, place.rows.decode(value, found)
+        columns: Key = place.keys.decode(key, len(name) + 1)
+        return name, columns, place.rows.decode(value, columns)
 
     def bounds(self) -> dict[str, tuple[bytes, bytes]]:
         """Where the stored rows of each table begin and end, those of timers and floors too. From any thread."""

@@ -38,8 +38,8 @@ class TimerQueue:
 
     def due(self, now_ms: int, limit: int) -> list[tuple[str, str, int]]:
         """Up to `limit` timers (key, name, due_at_ms) that are due at `now_ms`, earliest first."""
-        found = self._due.range((), (now_ms + 1,))
-        return [(key, name, due_at_ms) for (due_at_ms, key, name), _ in islice(found, limit)]
+        timers = self._due.range((), (now_ms + 1,))
+        return [(key, name, due_at_ms) for (due_at_ms, key, name), _ in islice(timers, limit)]
 
     def next_due_at_ms(self) -> int | None:
         if not self._next_is_known:

@@ -69,8 +69,8 @@ def parsed(formatter: Formatter, text: str, now_year: int) -> DateTime:
 
 
 def _malformed(formatter: Formatter, text: str, at: int) -> BadValue:
-    found = text[at : at + 20] if at < len(text) else "the end"
-    return BadValue(f"Expected a date like {formatter.pattern!r}, but found {text[:40]!r}, malformed at {found!r}")
+    rest = text[at : at + 20] if at < len(text) else "the end"
+    return BadValue(f"Expected a date like {formatter.pattern!r}, but found {text[:40]!r}, malformed at {rest!r}")
 
 
 def _instant(reading: _Reading, zone: Zone) -> int:
@@ -141,15 +141,15 @@ _ZONE_TEXT = re.compile(r"Z(?![A-Za-z])|[+-]\d{2}(?::?\d{2}(?::?\d{2}(?:[.,]\d{3
 
 
 def _read_zone(reading: _Reading) -> bool:
-    found = _ZONE_TEXT.match(reading.text, reading.at)
-    if found is None:
+    match = _ZONE_TEXT.match(reading.text, reading.at)
+    if match is None:
         return False
-    name = found.group()
+    name = match.group()
     offset = parsed_offset(name)
     if offset is None and name != "Z" and name not in zone_ids():
         return False
     reading.zone = fixed(offset) if offset is not None else zone_of(name)
-    reading.at = found.end()
+    reading.at = match.end()
     return True
 
 
@@ -218,19 +218,19 @@ FRACTIONS_MS = {"hfrac": 3_600_000, "mfrac": 60_000, "sfrac": 1000}
 
 def parsed_iso(text: str, zone: Zone) -> DateTime:
     """The moment that an ISO 8601 text says, shown in the zone, which is also meant when the text has no offset."""
-    found = _ISO.fullmatch(text) if text and len(text) <= 64 else None
-    if found is None or not (found["year"] or found["hour"]):
+    match = _ISO.fullmatch(text) if text and len(text) <= 64 else None
+    if match is None or not (match["year"] or match["hour"]):
         raise BadValue(f"Expected a date like '2024-02-29T10:15:30.000Z', but found {text[:40]!r}")
-    fields = {name: int(found[group]) for group, name in ISO_FIELDS.items() if found[group] is not None}
-    if found["year"] is not None:
-        fields["weekyear" if found["week"] else "year"] = int(found["year"])
+    fields = {name: int(match[group]) for group, name in ISO_FIELDS.items() if match[group] is not None}
+    if match["year"] is not None:
+        fields["weekyear" if match["week"] else "year"] = int(match["year"])
     reading = _Reading(text, 0, DEFAULT_YEAR, fields)
-    written = found["offset"]
+    written = match["offset"]
     meant = zone if written is None else fixed(0 if written == "Z" else parsed_offset(written) or 0)
     instant = _instant(reading, meant)
     for group, unit_ms in FRACTIONS_MS.items():
-        if found[group] is not None:
-            digits = found[group]
+        if match[group] is not None:
+            digits = match[group]
             instant += int(
                 timedelta(milliseconds=int(digits) * unit_ms // 10 ** len(digits)) / timedelta(milliseconds=1)
             )

@@ -59,24 +59,24 @@ class Zone:
 
     def exact(self, local_ms: int, *, from_ms: int | None = None) -> int:
         """The instant at which the wall clock shows this time."""
-        found = self._instants(local_ms)
-        if not found:
+        instants = self._instants(local_ms)
+        if not instants:
             wall = (EPOCH + timedelta(milliseconds=local_ms)).isoformat(timespec="milliseconds")
             raise BadValue(f"Expected a time that exists, but the clock skips {wall} in {self.id}")
-        return self._preferred(found, local_ms, from_ms)
+        return self._preferred(instants, local_ms, from_ms)
 
     def lenient(self, local_ms: int, *, from_ms: int | None = None) -> int:
         """The instant at which the wall clock shows this time, or would if it had not been put forward."""
-        found = self._instants(local_ms)
-        if found:
-            return self._preferred(found, local_ms, from_ms)
+        instants = self._instants(local_ms)
+        if instants:
+            return self._preferred(instants, local_ms, from_ms)
         return local_ms - self._offset_before_gap(local_ms)
 
     def after_gap(self, local_ms: int) -> int:
         """The first instant whose wall clock is not before this time."""
-        found = self._instants(local_ms)
-        if found:
-            return found[0]
+        instants = self._instants(local_ms)
+        if instants:
+            return instants[0]
         low, high = local_ms - DAY_MS, local_ms + DAY_MS
         # The wall clock runs evenly here but for the one jump: find the first instant past the wanted time.
         while low < high:
@@ -87,12 +87,12 @@ class Zone:
                 low = middle + 1
         return low
 
-    def _preferred(self, found: list[int], local_ms: int, from_ms: int | None) -> int:
-        if len(found) > 1 and from_ms is not None:
+    def _preferred(self, instants: list[int], local_ms: int, from_ms: int | None) -> int:
+        if len(instants) > 1 and from_ms is not None:
             kept = local_ms - self.offset_ms(from_ms)
-            if kept in found:
+            if kept in instants:
                 return kept
-        return found[0]
+        return instants[0]
 
     def _instants(self, local_ms: int) -> list[int]:
         if self.fixed_ms is not None:
@@ -102,8 +102,8 @@ class Zone:
         wall = EPOCH + timedelta(milliseconds=local_ms)
         for fold in (0, 1):
             offsets.add(self._delta_ms(wall.replace(tzinfo=self._tz, fold=fold).utcoffset()))
-        found = {local_ms - o for o in offsets if self.offset_ms(clamped(local_ms - o)) == o}
-        return sorted(checked_ms(ms) for ms in found)
+        instants = {local_ms - o for o in offsets if self.offset_ms(clamped(local_ms - o)) == o}
+        return sorted(checked_ms(ms) for ms in instants)
 
     def _offset_before_gap(self, local_ms: int) -> int:
         wall = EPOCH + timedelta(milliseconds=local_ms)
@@ -159,10 +159,10 @@ def fixed(offset_ms: int) -> Zone:
 
 def parsed_offset(text: str) -> int | None:
     """`+02:00`, `-0800` or `+5` in milliseconds, or None if it is not an offset."""
-    found = _OFFSET.fullmatch(text)
-    if found is None:
+    match = _OFFSET.fullmatch(text)
+    if match is None:
         return None
-    sign, hours, minutes, seconds, millis = found.groups()
+    sign, hours, minutes, seconds, millis = match.groups()
     if int(hours) > 23 or int(minutes or 0) > 59 or int(seconds or 0) > 59:
         raise BadValue(f"Expected an offset below 24 hours, but found {text!r}")
     total = ((int(hours) * 60 + int(minutes or 0)) * 60 + int(seconds or 0)) * 1000 + int(millis or 0)

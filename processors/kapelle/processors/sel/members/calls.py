@@ -21,13 +21,13 @@ def method_of(target: Value, name: str) -> Member:
     table = METHODS.get(target.__class__)
     if table is None:
         raise Unsupported(f"Expected a value with methods before .{name}(), but found {kind_of(target)}")
-    found = table.get(name)
-    if found is None:
+    member = table.get(name)
+    if member is None:
         static = STATIC.get(TYPE_NAMES.get(target.__class__, ""), {})
-        found = static.get(name)
-        if found is None:
+        member = static.get(name)
+        if member is None:
             raise unknown_member(kind_of(target), name, {**static, **table})
-    return found
+    return member
 
 
 def suffix_call(name: str, arguments: list[Expression], span: Span) -> Suffix:
@@ -35,8 +35,8 @@ def suffix_call(name: str, arguments: list[Expression], span: Span) -> Suffix:
 
     def run(f: Frame, target: Value) -> Value:
         try:
-            found = method_of(target, name)
-            return invoke(found, name, f, target, [argument(f) for argument in arguments])
+            method = method_of(target, name)
+            return invoke(method, name, f, target, [argument(f) for argument in arguments])
         except SelError as error:
             raise error.placed(span) from None
 
@@ -68,15 +68,15 @@ def _as_call(target: Value, name: str) -> str:
 def static_call(owner: str, name: str, arguments: list[Expression], span: Span) -> Expression | SelError:
     """`Owner.name(arguments)`, or the error if there is no such method."""
     table = STATIC[owner]
-    found = table.get(name)
-    if found is None:
+    member = table.get(name)
+    if member is None:
         if owner == "Util":
             return _registered(name, arguments, span)
         return unknown_member(owner, name, table).placed(span)
 
     def run(f: Frame) -> Value:
         try:
-            return invoke(found, name, f, None, [argument(f) for argument in arguments])
+            return invoke(member, name, f, None, [argument(f) for argument in arguments])
         except SelError as error:
             raise error.placed(span) from None
 

@@ -46,37 +46,37 @@ def variadic(run: Run) -> Member:
     return Member(run, {}, variadic=True)
 
 
-def invoke(found: Member, name: str, frame: Frame, target: Value, args: list[Value]) -> Value:
+def invoke(member: Member, name: str, frame: Frame, target: Value, args: list[Value]) -> Value:
     """Check the arguments and call."""
-    if found.variadic:
+    if member.variadic:
         for arg in args:
             if arg.__class__ is str and len(arg) > SHORT_CHARS:
                 frame.scan(len(arg))
     else:
-        check(found, name, frame, args)
-    return found.run(frame, target, *args)
+        check(member, name, frame, args)
+    return member.run(frame, target, *args)
 
 
-def construct(found: Member, name: str, frame: Frame, args: list[Value]) -> Value:
+def construct(member: Member, name: str, frame: Frame, args: list[Value]) -> Value:
     """Check the arguments and make an object. A constructor has no target."""
-    check(found, f"new {name}", frame, args)
-    return found.run(frame, *args)
+    check(member, f"new {name}", frame, args)
+    return member.run(frame, *args)
 
 
-def check(found: Member, name: str, frame: Frame, args: list[Value]) -> None:
+def check(member: Member, name: str, frame: Frame, args: list[Value]) -> None:
     """Refuse a wrong number of arguments, or arguments of the wrong type, and count the strings among them."""
-    accepts = found.accepts.get(len(args))
+    accepts = member.accepts.get(len(args))
     if accepts is None:
-        counts = " or ".join(str(n) for n in sorted(found.accepts))
+        counts = " or ".join(str(n) for n in sorted(member.accepts))
         raise TypeMismatch(f"Expected {name}() to be given {counts} arguments, but found {len(args)}")
     for accept, arg in zip(accepts, args, strict=True):
         cls = arg.__class__
         if cls is str and len(arg) > SHORT_CHARS:
             frame.scan(len(arg))
         if accept is not None and cls not in accept:
-            wanted = " or ".join(sorted(KIND_NAMES[a] for a in accept))
+            kinds = " or ".join(sorted(KIND_NAMES[a] for a in accept))
             number = next(i for i, a in enumerate(args, start=1) if a is arg)
-            raise TypeMismatch(f"Expected {wanted} as argument {number} of {name}(), but found {kind_of(arg)}")
+            raise TypeMismatch(f"Expected {kinds} as argument {number} of {name}(), but found {kind_of(arg)}")
 
 
 def unknown_member(owner: str, name: str, known: Table, *, what: str = "method") -> SelError:

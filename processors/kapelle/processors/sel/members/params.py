@@ -37,8 +37,8 @@ def _asking(function: str) -> Member:
         if signature is None:
             counts = " or ".join(str(n) for n in sorted(EXTENSION_FUNCTIONS[function]))
             raise TypeMismatch(f"Expected {function}() to be given {counts} arguments, but found {len(args)}")
-        for number, (arg, wanted) in enumerate(zip(args, signature, strict=True), start=1):
-            if wanted is not None and arg.__class__ not in wanted:
+        for number, (arg, types) in enumerate(zip(args, signature, strict=True), start=1):
+            if types is not None and arg.__class__ not in types:
                 raise TypeMismatch(f"Expected STRING as argument {number} of {function}(), but found {kind_of(arg)}")
         if frame.host.extension is None:
             raise ExtensionFailed(f"Expected an engine that answers params.{function}(), but none is connected")

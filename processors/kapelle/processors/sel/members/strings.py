@@ -41,10 +41,10 @@ def _split(frame: Frame, text: str, pattern: str, limit: int = 0) -> StringArray
 def _separators(frame: Frame, pattern: str, text: str) -> Iterator[tuple[int, int]]:
     literal = regex.literal_of(pattern)
     if not literal:
-        for found in regex.matches(frame, pattern, text):
+        for match in regex.matches(frame, pattern, text):
             # Between the last character and the end there is nothing to split.
-            if found.start() != found.end() or found.start() < len(text):
-                yield found.span()
+            if match.start() != match.end() or match.start() < len(text):
+                yield match.span()
         return
     at = text.find(literal)
     while at >= 0:
@@ -57,25 +57,25 @@ def _replace_all(frame: Frame, text: str, pattern: str, replacement: str) -> str
     out: list[str] = []
     at = 0
     pieces: list[str | int] | None = None
-    for found in regex.matches(frame, pattern, text):
+    for match in regex.matches(frame, pattern, text):
         if pieces is None:
-            pieces = _replacement(replacement, found)
-        made = text[at : found.start()]
+            pieces = _replacement(replacement, match)
+        made = text[at : match.start()]
         frame.text(len(made), of=(text,))
         out.append(made)
         for piece in pieces:
-            part = piece if isinstance(piece, str) else found.group(piece) or ""
+            part = piece if isinstance(piece, str) else match.group(piece) or ""
             frame.text(len(part), of=(part,))
             out.append(part)
-        at = found.end()
+        at = match.end()
     out.append(text[at:])
     frame.text(sum(len(part) for part in out), of=(text, replacement))
     return "".join(out)
 
 
-def _replacement(text: str, found: Any) -> list[str | int]:
+def _replacement(text: str, match: Any) -> list[str | int]:
     """Java's replacement syntax: `$1` and `${name}` are groups, a backslash makes the next character literal."""
-    groups = len(found.groups())
+    groups = len(match.groups())
     pieces: list[str | int] = []
     at = 0
     while at < len(text):
@@ -86,7 +86,7 @@ def _replacement(text: str, found: Any) -> list[str | int]:
             pieces.append(text[at + 1])
             at += 2
         elif char == "$":
-            number, at = _group(text, at + 1, groups, found)
+            number, at = _group(text, at + 1, groups, match)
             pieces.append(number)
         else:
             end = at + 1
@@ -97,11 +97,11 @@ def _replacement(text: str, found: Any) -> list[str | int]:
     return pieces
 
 
-def _group(text: str, at: int, groups: int, found: Any) -> tuple[int, int]:
+def _group(text: str, at: int, groups: int, match: Any) -> tuple[int, int]:
     if text[at : at + 1] == "{":
         end = text.find("}", at)
         name = text[at + 1 : end] if end >= 0 else ""
-        names = found.re.groupindex
+        names = match.re.groupindex
         if name not in names:
             raise BadValue(f"Expected a named group of the pattern, but found {name[:40]!r}")
         return int(names[name]), end + 1
@@ -124,9 +124,9 @@ def _replace(frame: Frame, text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-def _search_cost(frame: Frame, text: str, wanted: str) -> None:
+def _search_cost(frame: Frame, text: str, part: str) -> None:
     # Python's search is linear for long needles and at worst the product for short ones.
-    frame.scan(len(text) * (1 + min(len(wanted), 100) // 8))
+    frame.scan(len(text) * (1 + min(len(part), 100) // 8))
 
 
 def _cased(upper: bool) -> Callable[[Frame, str], str]:
@@ -147,19 +147,19 @@ def _substring(frame: Frame, text: str, start: int, end: int | None = None) -> s
     return text[start:stop]
 
 
-def _index_of(frame: Frame, text: str, wanted: str) -> int:
-    _search_cost(frame, text, wanted)
-    return text.find(wanted)
+def _index_of(frame: Frame, text: str, part: str) -> int:
+    _search_cost(frame, text, part)
+    return text.find(part)
 
 
-def _last_index_of(frame: Frame, text: str, wanted: str) -> int:
-    _search_cost(frame, text, wanted)
-    return text.rfind(wanted)
+def _last_index_of(frame: Frame, text: str, part: str) -> int:
+    _search_cost(frame, text, part)
+    return text.rfind(part)
 
 
-def _contains(frame: Frame, text: str, wanted: str) -> bool:
-    _search_cost(frame, text, wanted)
-    return wanted in text
+def _contains(frame: Frame, text: str, part: str) -> bool:
+    _search_cost(frame, text, part)
+    return part in text
 
 
 def _compare(frame: Frame, text: str, other: str) -> int:

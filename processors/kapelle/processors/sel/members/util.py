@@ -67,10 +67,10 @@ def period_ms(text: str) -> int:
     """A period in Joda's words: `2 hours`, `1 day and 30 minutes`."""
     total = 0
     for part in _PERIOD_JOIN.split(text[:200].strip()):
-        found = _PERIOD_PART.fullmatch(part)
-        if found is None:
+        match = _PERIOD_PART.fullmatch(part)
+        if match is None:
             raise BadValue(f"Expected a duration such as '1 day and 2 hours', but found {text[:40]!r}")
-        total += int(found[1]) * WORDS_MS[found[2]]
+        total += int(match[1]) * WORDS_MS[match[2]]
     return total
 
 
@@ -85,8 +85,8 @@ def _date_ints_between(frame: Frame, _: Value, start: Value, end: Value, step: V
     by = _number(step)
     if by == 0:
         raise BadValue("Expected a step other than 0")
-    one, two = _day(frame, start), _day(frame, end)
-    first, last = (one, two) if by > 0 else (two, one)
+    start_day, end_day = _day(frame, start), _day(frame, end)
+    first, last = (start_day, end_day) if by > 0 else (end_day, start_day)
     days = range(first.toordinal(), last.toordinal(), min(abs(by), DAYS_MAX))
     frame.array(len(days), 40)
     frame.work(4 * len(days))
