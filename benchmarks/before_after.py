@@ -9,6 +9,7 @@ the same starts, each on an embedded log of its own: this checkout, the other on
 are pinned to one CPU and take turns, so the drift of the machine is the same for all of them.
 
     noop, chain, beside                  workflows of one NoOp, of ten one after the other, of ten beside each other
+    tagged                               as chain, each step with three tags that nobody limits
     …_throughput                         of this checkout as a part of the other's: the median of the rounds
     …_throughput_low, …_throughput_high  the lowest and the highest round
     …_noise, …_noise_low, …_noise_high   the same of the other checkout against itself
@@ -36,7 +37,7 @@ from benchmarks.figures import progress
 from benchmarks.programs import ROOT
 
 PROGRAM: Final = ROOT / "benchmarks" / "before_after_program.py"
-WORK: Final = ("noop", "chain", "beside")
+WORK: Final = ("noop", "chain", "beside", "tagged")
 COLLECTED: Final = re.compile(r"Collected : (\d+)")
 WARM_UP: Final = 2  # batches
 STOP_S: Final = 60.0

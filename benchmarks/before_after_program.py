@@ -21,16 +21,20 @@ STEPS: Final = 10
 PUBLISHED_MAX: Final = 100  # what surely has room in the queue
 
 
-def step(number: int, *after: int) -> dict[str, Any]:
+TAGS: Final = ("a", "b", "c")  # that nobody limits
+
+
+def step(number: int, *after: int, tags: tuple[str, ...] = ()) -> dict[str, Any]:
     """A step that is done at once."""
     successors = {f"s{one}": "true" for one in after}
-    return {"step": {"id": f"s{number}", "type": "NoOp", "transition": {"successors": successors}}}
+    return {"step": {"id": f"s{number}", "type": "NoOp", "transition": {"successors": successors}, "tags": list(tags)}}
 
 
 WORK: Final[dict[str, list[dict[str, Any]]]] = {
     "noop": [step(0)],
     "chain": [*(step(number, number + 1) for number in range(STEPS - 1)), step(STEPS - 1)],
     "beside": [step(number) for number in range(STEPS)],
+    "tagged": [*(step(number, number + 1, tags=TAGS) for number in range(STEPS - 1)), step(STEPS - 1, tags=TAGS)],
 }
 
 

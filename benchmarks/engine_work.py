@@ -19,6 +19,8 @@ NOOP: Final = "NoOp"  # done by the engine itself
 WORK: Final = "Work"  # a task for a worker, done at once
 HOLD: Final = "Hold"  # a task for nobody: it keeps a workflow busy until it is answered
 
+ON_THEIR_WAY: Final = (StepStatus.WAITING_FOR_PERMITS, StepStatus.STARTING, StepStatus.RUNNING)
+
 Command = tuple[str, c.PushVersion | c.StartInstances | c.TerminateInstances]  # with the workflow that it is for
 Held = tuple[str, int]  # workflow and instance: its task keeps the workflow busy
 
@@ -111,7 +113,7 @@ def _succeeded_steps(events: Iterable[tuple[str, Any]]) -> tuple[Counter[str], i
                 seen.add((key, event.step_id))
                 counts[key] += 1
             case c.StepChanged():
-                wrong += event.statuses[-1] not in (StepStatus.STARTING, StepStatus.RUNNING)
+                wrong += event.statuses[-1] not in ON_THEIR_WAY
             case c.ReportRefused() | c.CommandRefused():
                 wrong += 1
     return counts, wrong

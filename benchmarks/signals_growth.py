@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from benchmarks.figures import progress
 from benchmarks.signals_work import Sizes
-from kapelle.processors.effects import Emit
+from kapelle.processors.effects import Effect, Emit
 from kapelle.processors.messages import Message
 from kapelle.processors.processor import Processor
 from kapelle.processors.signals import signals
@@ -56,13 +56,14 @@ class Shard:
         self.state: ShardState[Any] = ShardState(self.processor, 0, self.store)
         self._pending = 0
 
-    def fold(self, key: str, command: Contract) -> None:
+    def fold(self, key: str, command: Contract) -> list[Effect]:
         """Decide on a command, and apply its events."""
-        effects = self.processor.deciders[type(command)](Message(key, command, "0"), self.state.reader, NOW_MS)
-        for effect in list(effects):
+        effects = list(self.processor.deciders[type(command)](Message(key, command, "0"), self.state.reader, NOW_MS))
+        for effect in effects:
             if isinstance(effect, Emit):
                 self.processor.appliers[type(effect.value)](Message(key, effect.value, ""), self.state.writer)
         self.count()
+        return effects
 
     def count(self) -> None:
         """Write the changed rows to the disk from time to time."""
@@ -95,7 +96,7 @@ class Shard:
 
 @contextmanager
 def shard(processor: Processor[Any]) -> Iterator[Shard]:
-    with tempfile.TemporaryDirectory(prefix="signals-growth-") as directory:
+    with tempfile.TemporaryDirectory(prefix="growth-") as directory:
         made = Shard(processor, Path(directory) / "tables")
         try:
             yield made
@@ -142,7 +143,7 @@ def _matches(subscriptions: int, part: int) -> Costs:
             yield made.cost_us(announce, islice(asked, part))
 
 
-def _in_turn(few: Costs, many: Costs) -> tuple[float, float, float]:
+def in_turn(few: Costs, many: Costs) -> tuple[float, float, float]:
     """The medians of both, and of the ratios of many over few."""
     with closing(few), closing(many):
         pairs = list(islice(zip(few, many, strict=True), PARTS))[PARTS_TO_WARM_UP:]
@@ -153,9 +154,9 @@ def _in_turn(few: Costs, many: Costs) -> tuple[float, float, float]:
 def growth(sizes: Sizes) -> dict[str, float]:
     """The cost of a signal in the large case, over that in the small case."""
     part = sizes.samples // PARTS
-    few, many, joins = _in_turn(_joins(FEW_JOIN_VALUES, part), _joins(sizes.join_values, part))
+    few, many, joins = in_turn(_joins(FEW_JOIN_VALUES, part), _joins(sizes.join_values, part))
     progress(f"a joined signal: {few:.1f} µs among {FEW_JOIN_VALUES:,} values, {many:.1f} among {sizes.join_values:,}")
-    little, much, matches = _in_turn(_matches(FEW_SUBSCRIPTIONS, part), _matches(sizes.subscriptions, part))
+    little, much, matches = in_turn(_matches(FEW_SUBSCRIPTIONS, part), _matches(sizes.subscriptions, part))
     progress(
         f"a signal: {little:.1f} µs with {FEW_SUBSCRIPTIONS} subscriptions, {much:.1f} with {sizes.subscriptions:,}"
     )

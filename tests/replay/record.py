@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from kapelle.processors.runs.composites.identity import inline_id
-from kapelle.processors.wiring import SIGNAL_INTERNAL, SIGNALS, WORKFLOW_COMMANDS
+from kapelle.processors.wiring import (
+    PERMIT_COMMANDS,
+    RUN_COMMANDS,
+    SIGNAL_INTERNAL,
+    SIGNALS,
+    WORKFLOW_COMMANDS,
+    tag_key,
+)
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, ChildKind, RestartPolicy
 from kapelle.testing.engine import AUTHOR, RunHandle
@@ -126,11 +133,41 @@ def composites(engine: Recording) -> None:
     engine.advance(MINUTE_MS)
 
 
+def holding(engine: Recording) -> None:
+    """Limits that are set, lowered and removed while attempts wait; breakpoints at a step and in a loop."""
+    tags = ["db", "gpu"]
+    many = [step(name, tags=tags) for name in ("a", "b", "c")]
+    loop = foreach("loop", 2, task("work"))
+    engine.push(flow("held", *many, loop, strategy="PARALLEL", instance_step_concurrency=4))
+    engine.send(PERMIT_COMMANDS, tag_key("gpu"), c.SetLimit("limit-1", AUTHOR, 2))
+    run = engine.start("held")
+    engine.task(run, "a").fail("no good", c.Report.FATAL_ERROR)
+    engine.send(PERMIT_COMMANDS, tag_key("gpu"), c.SetLimit("limit-2", AUTHOR, 1))
+    engine.send(PERMIT_COMMANDS, tag_key("db"), c.SetLimit("limit-3", AUTHOR, 0))
+    engine.send(WORKFLOW_COMMANDS, "held", c.SetBreakpoint("point-1", AUTHOR, "work"))
+    engine.send(WORKFLOW_COMMANDS, "held", c.SetBreakpoint("point-2", AUTHOR, "a", instance_id=2))
+    engine.advance(MINUTE_MS)
+    other = engine.start("held")
+    resume = c.ActOnStep("resume-1", AUTHOR, "a", Action.RESUME, "", run_id=1, attempt=1)
+    engine.send(RUN_COMMANDS, other.key, resume)
+    engine.advance(MINUTE_MS)
+    other.act("b", Action.SKIP)
+    engine.send(PERMIT_COMMANDS, tag_key("db"), c.RemoveLimit("limit-4", AUTHOR))
+    engine.send(WORKFLOW_COMMANDS, "held", c.DeleteBreakpoint("point-3", AUTHOR, "work"))
+    change = json.dumps({"step_concurrency": 1})
+    engine.send(WORKFLOW_COMMANDS, "held", c.ChangeProperties("change-1", AUTHOR, change))
+    engine.start("held")
+    engine.advance(MINUTE_MS)
+    run.stop(Action.STOP, "not wanted")
+    engine.advance(MINUTE_MS)
+
+
 STORIES: dict[str, Callable[[Recording], None]] = {
     "queueing": queueing,
     "joining": joining,
     "waiting": waiting,
     "composites": composites,
+    "holding": holding,
 }
 
 

@@ -81,6 +81,36 @@ class ActionBody(Body):
     request_id: RequestId = None
 
 
+class ResumeBody(Body):
+    """Resume a paused step, optionally with other parameters."""
+
+    reason: Reason = ""
+    request_id: RequestId = None
+    step_run_params: dict[str, object] | None = None
+
+
+class BreakpointBody(Body):
+    """Set a breakpoint on a step. What is not given matches everything."""
+
+    workflow_id: Name
+    step_id: Name
+    workflow_version_id: Id | None = None
+    workflow_instance_id: Id | None = None
+    workflow_run_id: Id | None = None
+    step_attempt_id: Annotated[int | None, Field(ge=1, le=2**31 - 1, strict=True)] = None
+    request_id: RequestId = None
+
+
+class LimitBody(BaseModel):
+    """Limit how many steps with a tag run at the same time. All other members are kept, and shown with the limit."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    tag: Name
+    max_allowed: Annotated[int, Field(ge=0, le=2**63 - 1, strict=True)]
+    request_id: RequestId = None
+
+
 class PollBody(Body):
     """A worker, and the types of tasks that it can run."""
 

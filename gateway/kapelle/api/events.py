@@ -16,11 +16,18 @@ from anyio import CancelScope, CapacityLimiter
 
 from kapelle.api.context import Context
 from kapelle.api.problems import BadRequest, Unavailable
-from kapelle.processors.wiring import RUN_EVENTS, SIGNAL_EVENTS, TRIGGER_EVENTS, WORKFLOW_EVENTS
+from kapelle.processors.keys import OF_WORKFLOW, ids_in
+from kapelle.processors.wiring import PERMIT_EVENTS, RUN_EVENTS, SIGNAL_EVENTS, TRIGGER_EVENTS, WORKFLOW_EVENTS
 from kapelle.topology.journal import Entry, Journal, JournalError, Point
 from kapelle.views.queries.histories import Place
 
-TAILED: Final = {"w": WORKFLOW_EVENTS, "r": RUN_EVENTS, "s": SIGNAL_EVENTS, "t": TRIGGER_EVENTS}
+TAILED: Final = {
+    "w": WORKFLOW_EVENTS,
+    "r": RUN_EVENTS,
+    "s": SIGNAL_EVENTS,
+    "t": TRIGGER_EVENTS,
+    "p": PERMIT_EVENTS,
+}
 LETTERS: Final = {stream.name: letter for letter, stream in TAILED.items()}
 TYPES: Final = sorted({kind.__name__ for stream in TAILED.values() for kind in stream.contracts})
 OF_INSTANCES: Final = (WORKFLOW_EVENTS, RUN_EVENTS)
@@ -33,7 +40,7 @@ HEARTBEAT_S: Final = 10.0
 RETRY_MS: Final = 1_000
 TAILS_MAX: Final = 64
 
-_PART: Final = re.compile(r"([wrst])(\d{1,6})\.(\d{1,18})")
+_PART: Final = re.compile(r"([wrstp])(\d{1,6})\.(\d{1,18})")
 
 
 def event_record(entry: Entry) -> dict[str, object]:
@@ -57,9 +64,19 @@ def _whose(entry: Entry) -> tuple[str | None, int | None]:
     workflow_id, _, rest = entry.key.partition("/")
     if entry.stream == SIGNAL_EVENTS.name:
         return getattr(entry.value, "workflow_id", None), getattr(entry.value, "instance_id", None)
+    if entry.stream == PERMIT_EVENTS.name:
+        return _who_asks(entry)
     if entry.stream == RUN_EVENTS.name and rest.isdigit():
         return workflow_id, int(rest)
     return workflow_id, getattr(entry.value, "instance_id", None)
+
+
+def _who_asks(entry: Entry) -> tuple[str | None, int | None]:
+    """The instance that has asked for a permit; of a change, the workflow that is limited."""
+    holder = getattr(entry.value, "holder", None)
+    if holder is not None:
+        return ids_in(holder.key) or (None, None)
+    return (entry.key.removeprefix(OF_WORKFLOW) if entry.key.startswith(OF_WORKFLOW) else None), None
 
 
 # Histories ------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kapelle.topology.exposition import histogram, lines_of, now, times, total
 from kapelle.topology.metrics import Times
+from kapelle.views.queries.breakpoints import paused_count
 from kapelle.views.queries.browsing import counts
+from kapelle.views.queries.permits import LimitSum, kind_sums, tag_sums
 from kapelle.views.queries.tasks import open_by_type
 from kapelle.views.queries.unreadable import unreadable_count
 
@@ -24,7 +26,25 @@ VIEW_LAG: Final = now("view_lag_records", "Records of the log that the view has 
 UNREADABLE: Final = now("view_unreadable_records", "Records of the log that the view could not read.")
 INSTANCES: Final = now("instances", "Instances by status. CREATED: queued. IN_PROGRESS: running.")
 TASKS: Final = now("tasks_open", "Unfinished tasks by type, both waiting and running.")
-ALL: Final = (REQUESTS, SECONDS, OPEN, VIEW_LAG, UNREADABLE, INSTANCES, TASKS)
+PAUSED: Final = now("steps_paused", "Step attempts that a breakpoint has paused.")
+MAX: Final = now("permits_max", "Limits of the first 100 tags by name.")
+# By tag, and then of all limits of a kind together: nobody knows how many workflows and trees there are.
+HELD: Final = (
+    now("permits_held", "Attempts that hold a permit of a tag. The first 100 tags by name."),
+    now("limits_held", "Attempts that hold a permit, by kind of limit: tag, workflow or tree."),
+)
+WAITS: Final = (
+    now("permits_waiting", "Attempts that wait for a permit of a tag. The first 100 tags by name."),
+    now("limits_waiting", "Attempts that wait for a permit, by kind of limit."),
+)
+OLDEST: Final = (
+    now("permits_oldest_wait_seconds", "How long the first attempt has waited for a permit of a tag.", 0.001),
+    now("limits_oldest_wait_seconds", "How long the first attempt has waited for a permit, by kind of limit.", 0.001),
+)
+ALL: Final = (
+    *(REQUESTS, SECONDS, OPEN, VIEW_LAG, UNREADABLE, INSTANCES, TASKS, PAUSED, MAX),
+    *(HELD[0], WAITS[0], OLDEST[0], HELD[1], WAITS[1], OLDEST[1]),
+)
 
 OTHER: Final = "other"  # requests that match no route, or were refused before the route was resolved
 WAITING: Final = ("CREATED", "IN_PROGRESS", "PAUSED")
@@ -96,7 +116,23 @@ def depths(connection: sqlite3.Connection) -> list[str]:
         *unreadable,
         *lines_of(INSTANCES, instances),
         *lines_of(TASKS, [({"type": kind}, count) for kind, count in open_by_type(connection)]),
+        *lines_of(PAUSED, [({}, paused_count(connection))]),
+        *_permits(connection, time.time_ns() // 1_000_000),
     ]
+
+
+def _permits(connection: sqlite3.Connection, now_ms: int) -> Iterator[str]:
+    """What is limited, what is held and what waits: of some tags, and of each kind of limit."""
+    tags, kinds = tag_sums(connection), kind_sums(connection)
+    yield from lines_of(MAX, [({"tag": one.name}, one.max or 0) for one in tags])
+    for number, (label, sums) in enumerate((("tag", tags), ("kind", kinds))):
+        yield from lines_of(HELD[number], [({label: one.name}, one.held) for one in sums])
+        yield from lines_of(WAITS[number], [({label: one.name}, one.waiting) for one in sums])
+        yield from lines_of(OLDEST[number], [({label: one.name}, _waited_ms(one, now_ms)) for one in sums])
+
+
+def _waited_ms(of: LimitSum, now_ms: int) -> int:
+    return 0 if of.oldest_ms is None else max(now_ms - of.oldest_ms, 0)
 
 
 def view_lines(lag: int | None) -> Iterator[str]:

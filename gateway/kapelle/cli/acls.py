@@ -26,6 +26,7 @@ import msgspec
 
 from kapelle.processors.wiring import (
     CANCELLATIONS,
+    PERMIT_COMMANDS,
     RUN_COMMANDS,
     RUN_EVENTS,
     SIGNAL_EVENTS,
@@ -94,7 +95,7 @@ def _ours(topology: Topology) -> Iterator[Acl]:
     # A successor ends what its predecessor left open, in its name: so the rights are for all names of the prefix.
     yield Acl(Role.PROCESSORS, "TRANSACTIONAL_ID", prefix, prefixed=True, operations=WRITE)
     yield Acl(Role.API, "TOPIC", prefix, prefixed=True, operations=(*READ, "DESCRIBE_CONFIGS"))
-    for stream in (WORKFLOW_COMMANDS, RUN_COMMANDS, SIGNALS):
+    for stream in (WORKFLOW_COMMANDS, RUN_COMMANDS, PERMIT_COMMANDS, SIGNALS):
         yield Acl(Role.API, "TOPIC", topology.topic(stream), prefixed=False, operations=WRITE)
     yield from _schemas(topology, Role.API)
     yield Acl(Role.API, "GROUP", f"{prefix}journal", prefixed=False, operations=KNOW)

@@ -17,6 +17,8 @@ COMMANDS: Final = {
     "workflow": "workflow:group",
     "run": "run:group",
     "step": "step:group",
+    "breakpoint": "breakpoint:group",
+    "permit": "permit:group",
     "signal": "signal:group",
     "trigger": "trigger:group",
     "event": "event:group",

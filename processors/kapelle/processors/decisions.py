@@ -31,6 +31,7 @@ The package of a processor has these modules:
 | `deciding` | the decisions. If several modules decide, it imports them, and says which decides what |
 | `applying` | every `@….applies` |
 | `documents` | every `@….reads`, if commands of other processors hold documents |
+| `laws` | every `@….law`: what `kapelle verify` checks beside the fold |
 """
 
 from collections.abc import Callable, Iterable

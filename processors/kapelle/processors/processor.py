@@ -39,6 +39,7 @@ Decide = Callable[[Message[V], S, int], Iterable[Effect]]
 Apply = Callable[[Message[V], S], None]
 GiveUp = Callable[[Message[V], str, S, int], Iterable[Effect]]
 Read = Callable[[V], object]
+Law = Callable[[S], Iterable[str]]  # what is wrong with the tables of a partition
 
 # By type. Each takes messages of its own type only, which no type of a dictionary can say.
 Deciders = dict[type[object], Decide[Any, S]]
@@ -65,6 +66,7 @@ class Processor(Generic[S]):
         self.ignored: dict[type[Contract], tuple[bytes, ...]] = {}  # unless the key begins with one of these
         self.background: set[str] = set()  # kinds of timers: the part of their names before the first slash
         self.turns_named: set[str] = set()  # those of them whose names tell whose turn it is
+        self.laws: list[Law[S]] = []  # what must hold of the tables after every event
         self.is_patient = False  # nobody inside waits for it: its records may be folded in a few large turns
 
     def decides(self, contract: type[V]) -> Callable[[Decide[V, S]], Decide[V, S]]:
@@ -126,6 +128,11 @@ class Processor(Generic[S]):
         Their decision must decide nothing: what is read depends on the framing, and on schemas of other releases.
         """
         self.ignored[contract] = tuple(key.encode() for key in keys)
+
+    def law(self, check: Law[S]) -> Law[S]:
+        """Register what must hold of the tables of a partition after every event. `kapelle verify` checks it."""
+        self.laws.append(check)
+        return check
 
     def timer_due(self, decide: Decide[TimerDue, S]) -> Decide[TimerDue, S]:
         """Register what is decided when a timer comes due."""

@@ -140,7 +140,7 @@ CANCELLATIONS: Final = Stream("tasks.cancellations", (c.CancelTask,), key=KeyFor
 
 PERMIT_COMMANDS: Final = Stream("permits.commands", (c.SetLimit, c.RemoveLimit), key=KeyForm.LIMIT)
 PERMIT_INTERNAL: Final = Stream(
-    "permits.internal", (c.RequestPermit, c.ReturnPermit, c.LimitWorkflow, c.AdmitWaiting), key=KeyForm.LIMIT
+    "permits.internal", (c.RequestPermit, c.ReturnPermit, c.LimitWorkflow), key=KeyForm.LIMIT
 )
 PERMIT_EVENTS: Final = Stream(
     "permits.events",
@@ -150,6 +150,7 @@ PERMIT_EVENTS: Final = Stream(
         c.PermitQueued,
         c.PermitGranted,
         c.PermitReturned,
+        c.AdmissionsLeft,
         c.TagWatched,
         c.CommandSettled,
         c.CommandRefused,

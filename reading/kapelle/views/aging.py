@@ -12,6 +12,8 @@
 | the name of a signal | anything of that name is there |
 | a note on a workflow | it is one of the latest, which are shown |
 | a workflow that was deleted | an instance of it is there |
+| a note on a limit | it is one of the latest, which are shown |
+| what is no longer limited | an attempt holds a permit of it |
 
 Each table is walked in the order of an index, a limited number of rows at a time: a turn is short however much stays.
 """
@@ -23,6 +25,7 @@ from typing import Final
 
 import msgspec
 
+from kapelle.views.queries.permits import NOTES_MAX as LIMIT_NOTES_MAX
 from kapelle.views.queries.workflows import NOTES_MAX
 from kapelle.views.rows import Key
 
@@ -82,6 +85,10 @@ _FIRST_POSITION: Final = (
 _SHOWN: Final = (
     "(SELECT position FROM notes WHERE workflow_id = {workflow_id} "
     f"ORDER BY position DESC LIMIT 1 OFFSET {NOTES_MAX - 1})"
+)
+_LIMIT_SHOWN: Final = (
+    "(SELECT position FROM limit_notes WHERE limited = {limited} "
+    f"ORDER BY position DESC LIMIT 1 OFFSET {LIMIT_NOTES_MAX - 1})"
 )
 
 SWEEPS: Final = (
@@ -195,5 +202,23 @@ SWEEPS: Final = (
         taken=tuple(
             f"DELETE FROM {table} WHERE workflow_id = :workflow_id" for table in ("notes", "counts", "workflows")
         ),
+    ),
+    Sweep(
+        table="limits",
+        order=("limited",),
+        start=("",),
+        may_go=f"""EXISTS (SELECT 1 FROM limit_notes n WHERE n.limited = r.limited AND n.at_ms < :before_ms
+            AND n.position < {_LIMIT_SHOWN.format(limited="r.limited")})""",
+        taken=(
+            f"""DELETE FROM limit_notes WHERE limited = :limited AND at_ms < :before_ms
+            AND position < {_LIMIT_SHOWN.format(limited=":limited")}""",
+        ),
+    ),
+    Sweep(
+        table="limits",
+        order=("limited",),
+        start=("",),
+        may_go="""r.max IS NULL AND r.held = 0 AND r.waiting = 0 AND COALESCE(r.set_at_ms, 0) < :before_ms""",
+        taken=tuple(f"DELETE FROM {table} WHERE limited = :limited" for table in ("limit_notes", "limits")),
     ),
 )

@@ -47,6 +47,7 @@ TAKEN_AWAY: Final = (
             *("fans", "rollups", "buckets", "leaves", "descents", "attempts", "runs", "instances"),
         )
     ),
+    "DELETE FROM limits WHERE limited = 'tree/' || ?1 || '/' || ?2",
 )
 # Iterations and rounds leave with their home, and before it.
 INLINE: Final = "SELECT workflow_id, instance_id FROM instances WHERE home_workflow = ? AND home_instance = ? LIMIT ?"

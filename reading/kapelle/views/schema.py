@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from kapelle.views.schema_children import CHILD_TABLES
+from kapelle.views.schema_gates import GATE_TABLES
 from kapelle.views.schema_instances import INSTANCE_TABLES
 from kapelle.views.schema_signals import SIGNAL_TABLES
 
-SCHEMA_VERSION: Final = 7
+SCHEMA_VERSION: Final = 8
 
 _ATTEMPT: Final = ("workflow_id", "instance_id", "run_id", "step_id", "iteration", "attempt")
 # The primary keys of the tables that changes are put into.
@@ -36,6 +37,10 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "step_signals": ("workflow_id", "instance_id", "step_id", "number", "name", "sequence"),
     "triggers": ("workflow_id", "trigger_id"),
     "trigger_signals": ("workflow_id", "trigger_id", "name", "sequence"),
+    "breakpoints": ("workflow_id", "step_id", "version", "instance_id", "run_id", "attempt"),
+    "limits": ("limited",),
+    "limit_notes": ("limited", "position"),
+    "permits": ("limited", "key", "step_id", "run_id", "iteration", "attempt"),
 }
 # Columns that rise together: of two that are told in any order, the one holds whose first column is greater.
 RISING: Final[Mapping[str, tuple[str, ...]]] = {
@@ -86,6 +91,7 @@ TABLES: Final = (
         launched_at_ms INTEGER, recorded_at_ms INTEGER, recorded_reason TEXT, unblocked_at_ms INTEGER,
         started_at_ms INTEGER, timeout_at_ms INTEGER, run_properties TEXT, steps TEXT,
         run_status TEXT, ended_at_ms INTEGER, ended_reason TEXT, layers TEXT, digest TEXT, launch TEXT,
+        breakpoints TEXT,
         PRIMARY KEY (workflow_id, instance_id, run_id)
     )""",
     """CREATE TABLE attempts (
@@ -94,6 +100,7 @@ TABLES: Final = (
         token TEXT, worker TEXT, answer TEXT, message TEXT,
         timeout_at_ms INTEGER, due_at_ms INTEGER, lease_at_ms INTEGER,
         created_at_ms INTEGER, started_at_ms INTEGER, ended_at_ms INTEGER, changed_at_ms INTEGER,
+        paused_at_ms INTEGER, permits_at_ms INTEGER, permits TEXT, permits_held INTEGER,
         PRIMARY KEY (workflow_id, instance_id, run_id, step_id, iteration, attempt)
     )""",
     "CREATE INDEX attempts_by_token ON attempts (token) WHERE token IS NOT NULL",
@@ -137,6 +144,7 @@ TABLES: Final = (
     *INSTANCE_TABLES,
     *CHILD_TABLES,
     *SIGNAL_TABLES,
+    *GATE_TABLES,
 )
 # Only a view from which things leave looks for them by their age.
 BY_AGE: Final = tuple(

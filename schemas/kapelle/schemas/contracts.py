@@ -270,25 +270,50 @@ class ActivateVersion(Contract, frozen=True, gc=False):
         return value, at
 
 
-class AdmitWaiting(Contract, frozen=True, gc=False):
-    """Admit the next attempts that wait for this permit. A decision of `permits` admits one batch and sends itself
-    this command for the next.
-    """
+class AdmissionsLeft(Contract, frozen=True, gc=False):
+    """More attempts can be admitted than one decision admits. The next batch is admitted by a background timer."""
 
-    FULL_NAME: ClassVar[str] = "kapelle.AdmitWaiting"
+    FULL_NAME: ClassVar[str] = "kapelle.AdmissionsLeft"
     SCHEMA: ClassVar[str] = (
-        r'{"name":"kapelle.AdmitWaiting","type":"record","fields":[],"doc":"Admit the next attempts that wait for this '
-        r'permit. A decision of `permits` admits one batch and sends itself this command for the next."}'
+        r'{"name":"kapelle.AdmissionsLeft","type":"record","fields":['
+        r'{"name":"limited","type":"string","doc":"What is limited: tag/\u2026, workflow/\u2026 or tree/\u2026."},'
+        r'{"name":"batch","type":"long","doc":"The number of the batch that is admitted next, counted from 1 for each l'
+        r'imit."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"More attempts can be admitte'
+        r'd than one decision admits. The next batch is admitted by a background timer."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x551342CDA8B8CF05
+    FINGERPRINT: ClassVar[int] = 0x2608C69993FB70E1
+
+    # What is limited: tag/…, workflow/… or tree/….
+    limited: str
+    # The number of the batch that is admitted next, counted from 1 for each limit.
+    batch: int
+    at_ms: int
 
     def to_avro(self, head: bytes = b"") -> bytes:
-        return head
+        limited_ = self.limited.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(limited_)],
+                limited_,
+                wire.long(self.batch),
+                wire.moment(self.at_ms),
+            )
+        )
 
     @classmethod
     def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
-        del data
-        value = cls()
+        if (n := data[at]) & 129:
+            limited_, at = wire.string_at(data, at)
+        else:
+            limited_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            batch_, at = wire.long_at(data, at)
+        else:
+            batch_, at = n >> 1, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(limited_, batch_, at_ms_)
         return value, at
 
 
@@ -9960,13 +9985,12 @@ class TellBreakpoints(Contract, frozen=True, gc=False):
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"When it was set."}],"doc":"A b'
         r'reakpoint on a step: attempts that match it pause before they start."}],"default":null,"doc":"The deleted bre'
         r'akpoint whose attempts continue; null if none do."},'
-        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"Only this instance; null for all."},'
         r'{"name":"after_instance_id","type":"long","doc":"The last instance of the previous batch."},'
         r'{"name":"upto_instance_id","type":"long","doc":"The latest instance at the time of the change. Later ones are'
         r' launched with the breakpoints."}],"doc":"Tell the next instances that run which breakpoints there are now. A'
         r' decision of `workflows` tells one batch and sends itself this command for the next."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x2C38ACD0631180B2
+    FINGERPRINT: ClassVar[int] = 0x8B11FD0526F6C472
 
     # The last instance of the previous batch.
     after_instance_id: int
@@ -9974,15 +9998,12 @@ class TellBreakpoints(Contract, frozen=True, gc=False):
     upto_instance_id: int
     # The deleted breakpoint whose attempts continue; null if none do.
     removed: Breakpoint | None = None
-    # Only this instance; null for all.
-    instance_id: int | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         return b"".join(
             (
                 head,
                 b"\x00" if self.removed is None else b"\x02" + Breakpoint.to_avro(self.removed),
-                b"\x00" if self.instance_id is None else b"\x02" + wire.long(self.instance_id),
                 wire.long(self.after_instance_id),
                 wire.long(self.upto_instance_id),
             )
@@ -9994,10 +10015,6 @@ class TellBreakpoints(Contract, frozen=True, gc=False):
             removed_, at = wire.nullable_at(data, at, Breakpoint.from_avro)
         else:
             removed_, at = None, at + 1
-        if data[at]:
-            instance_id_, at = wire.nullable_at(data, at, wire.long_at)
-        else:
-            instance_id_, at = None, at + 1
         if (n := data[at]) & 129:
             after_instance_id_, at = wire.long_at(data, at)
         else:
@@ -10006,7 +10023,7 @@ class TellBreakpoints(Contract, frozen=True, gc=False):
             upto_instance_id_, at = wire.long_at(data, at)
         else:
             upto_instance_id_, at = n >> 1, at + 1
-        value = cls(after_instance_id_, upto_instance_id_, removed_, instance_id_)
+        value = cls(after_instance_id_, upto_instance_id_, removed_)
         return value, at
 
 
@@ -11517,10 +11534,12 @@ class WorkflowDeleted(Contract, frozen=True, gc=False):
         r'me id are executed once."},'
         r'{"name":"author","type":"string","doc":"The user who made the request."},'
         r'{"name":"workflow_id","type":"string"},'
-        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A workflow was deleted. If a'
-        r' workflow with this id is pushed again, its instance numbers continue."}'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+        r'{"name":"snapshot","type":"long","default":0,"doc":"The number after that of the latest properties. Those of '
+        r'a later workflow with this id have higher numbers."}],"doc":"A workflow was deleted. If a workflow with this '
+        r'id is pushed again, its instance numbers continue."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x51D85C75B997F8E7
+    FINGERPRINT: ClassVar[int] = 0xD696D4E0184BA475
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -11528,6 +11547,8 @@ class WorkflowDeleted(Contract, frozen=True, gc=False):
     author: str
     workflow_id: str
     at_ms: int
+    # The number after that of the latest properties. Those of a later workflow with this id have higher numbers.
+    snapshot: int = 0
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -11543,6 +11564,7 @@ class WorkflowDeleted(Contract, frozen=True, gc=False):
                 wire.SIZES[len(workflow_id_)],
                 workflow_id_,
                 wire.moment(self.at_ms),
+                wire.long(self.snapshot),
             )
         )
 
@@ -11561,7 +11583,11 @@ class WorkflowDeleted(Contract, frozen=True, gc=False):
         else:
             workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         at_ms_, at = wire.moment_at(data, at)
-        value = cls(request_id_, author_, workflow_id_, at_ms_)
+        if (n := data[at]) & 129:
+            snapshot_, at = wire.long_at(data, at)
+        else:
+            snapshot_, at = n >> 1, at + 1
+        value = cls(request_id_, author_, workflow_id_, at_ms_, snapshot_)
         return value, at
 
 
@@ -11570,7 +11596,7 @@ __all__ = [
     "Action",
     "ActionTaken",
     "ActivateVersion",
-    "AdmitWaiting",
+    "AdmissionsLeft",
     "AnnounceSignal",
     "AwaitEnded",
     "AwaitSignal",

@@ -15,10 +15,12 @@ import httpx
 
 from kapelle.client import calls
 from kapelle.client import results as r
+from kapelle.client.breakpoints import AsyncBreakpoints
 from kapelle.client.calls import Call, Definition, Params
 from kapelle.client.events import AsyncEvents
 from kapelle.client.exchange import TIMEOUT_S, Address, LastWrite, absence, answer, arguments, may_try_again, pauses
-from kapelle.client.options import InstanceFilters, StartOptions, StepRestartOptions
+from kapelle.client.options import InstanceFilters, ResumeOptions, StartOptions, StepRestartOptions
+from kapelle.client.permits import AsyncPermits
 from kapelle.client.signals import AsyncSignals, AsyncTriggers
 from kapelle.client.watching import Watching
 
@@ -46,6 +48,8 @@ class AsyncClient:
         self.steps = Steps(self)
         self.signals = AsyncSignals(self)
         self.triggers = AsyncTriggers(self)
+        self.breakpoints = AsyncBreakpoints(self)
+        self.permits = AsyncPermits(self)
         self.events = AsyncEvents(self)
 
     async def health(self) -> r.Health:
@@ -331,6 +335,19 @@ class Steps(Resource):
     ) -> r.Done:
         """Bypass the signals that a step waits for."""
         return await self._act((workflow_id, instance_id, step_id), "bypass", reason, request_id)
+
+    async def resume(
+        self,
+        workflow_id: str,
+        instance_id: int,
+        step_id: str,
+        *,
+        params: Params | None = None,
+        **more: Unpack[ResumeOptions],
+    ) -> r.Done:
+        """Resume a step that a breakpoint has paused, with other parameters if any are given."""
+        call = calls.resume_step((workflow_id, instance_id, step_id), params=params, more=more)
+        return await self._client.send(call)
 
     async def _act(self, at: tuple[str, int, str], action: str, reason: str, key: str | None) -> r.Done:
         return await self._client.send(calls.act_on_step(at, action, reason=reason, key=key))

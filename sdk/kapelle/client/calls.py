@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from kapelle.client import results as r
-from kapelle.client.options import InstanceFilters, StartOptions, StepRestartOptions
+from kapelle.client.options import InstanceFilters, ResumeOptions, StartOptions, StepRestartOptions
 from kapelle.client.parameters import params_json
 from kapelle.client.workflows import Workflow
 
@@ -65,6 +65,12 @@ def write(method: str, answer: type[T], *parts: str | int, body: object = None, 
     """Change what is at a path, once for each key."""
     content = None if body is None else _encode(body)
     return Call(method=method, path=_path(*parts), answer=answer, content=content, key=key or request_id())
+
+
+def remove(answer: type[T], *parts: str | int, key: str | None = None, **query: QueryValue | None) -> Call[T]:
+    """Delete what is at a path, once for each key."""
+    path = _path(*parts)
+    return Call(method="DELETE", path=path, answer=answer, query=_query(**query), key=key or request_id())
 
 
 def members(**given: object) -> dict[str, object]:
@@ -270,6 +276,17 @@ def act_on_step(at: tuple[str, int, str], action: str, *, reason: str, key: str 
     workflow_id, instance_id, step_id = at
     path = (*_instance(workflow_id, instance_id), "steps", step_id, "actions", action)
     return write("PUT", r.Done, *path, body=members(reason=reason or None) or None, key=key)
+
+
+def resume_step(at: tuple[str, int, str], *, params: Params | None, more: ResumeOptions) -> Call[r.Done]:
+    workflow_id, instance_id, step_id = at
+    run_id, attempt = more.get("run_id"), more.get("attempt")
+    body = members(step_run_params=_params(params), reason=more.get("reason") or None) or None
+    path: tuple[str | int, ...] = (*_instance(workflow_id, instance_id), "steps", step_id)
+    if run_id is not None or attempt is not None:
+        which = ("runs", run_id or "latest", "steps", step_id, "attempts", attempt or "latest")
+        path = ("workflows", "steps", "breakpoints", *_instance(workflow_id, instance_id)[1:], *which)
+    return write("PUT", r.Done, *path, "actions", "resume", body=body, key=more.get("request_id"))
 
 
 def health() -> Call[r.Health]:

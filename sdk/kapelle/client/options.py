@@ -24,6 +24,24 @@ class StepRestartOptions(TypedDict, total=False):
     request_id: str | None
 
 
+class ResumeOptions(TypedDict, total=False):
+    """Options of the resumption of a paused step. It is resumed only if it has this run and this attempt."""
+
+    run_id: int | None
+    attempt: int | None
+    reason: str
+    request_id: str | None
+
+
+class Precision(TypedDict, total=False):
+    """What a breakpoint matches. What is not given matches everything."""
+
+    version: int | None
+    instance_id: int | None
+    run_id: int | None
+    attempt: int | None
+
+
 class InstanceFilters(TypedDict, total=False):
     """Filters of instances. All of them must hold."""
 

@@ -4,6 +4,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from kapelle.client.gate_results import HeldBy, PermitNeeded
+
 T = TypeVar("T")
 
 TERMINAL: Final = frozenset({"SUCCEEDED", "FAILED", "STOPPED", "TIMED_OUT"})
@@ -251,7 +253,11 @@ class StepRecord(msgspec.Struct, frozen=True):
     step_retry: Object = {}
     worker: str | None = None
     waiting_for: str | None = None
+    breakpoints: list[HeldBy] = []
+    permits: list[PermitNeeded] = []
     create_time: int | None = None
+    pause_time: int | None = None
+    wait_permit_time: int | None = None
     start_time: int | None = None
     end_time: int | None = None
     timeout_time: int | None = None

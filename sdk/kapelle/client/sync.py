@@ -16,10 +16,12 @@ import httpx
 
 from kapelle.client import calls
 from kapelle.client import results as r
+from kapelle.client.breakpoints import Breakpoints
 from kapelle.client.calls import Call, Definition, Params
 from kapelle.client.events import Events
 from kapelle.client.exchange import TIMEOUT_S, Address, LastWrite, absence, answer, arguments, may_try_again, pauses
-from kapelle.client.options import InstanceFilters, StartOptions, StepRestartOptions
+from kapelle.client.options import InstanceFilters, ResumeOptions, StartOptions, StepRestartOptions
+from kapelle.client.permits import Permits
 from kapelle.client.signals import Signals, Triggers
 from kapelle.client.watching import Watching
 
@@ -47,6 +49,8 @@ class Client:
         self.steps = Steps(self)
         self.signals = Signals(self)
         self.triggers = Triggers(self)
+        self.breakpoints = Breakpoints(self)
+        self.permits = Permits(self)
         self.events = Events(self)
 
     def health(self) -> r.Health:
@@ -311,6 +315,19 @@ class Steps(Resource):
     ) -> r.Done:
         """Bypass the signals that a step waits for."""
         return self._act((workflow_id, instance_id, step_id), "bypass", reason, request_id)
+
+    def resume(
+        self,
+        workflow_id: str,
+        instance_id: int,
+        step_id: str,
+        *,
+        params: Params | None = None,
+        **more: Unpack[ResumeOptions],
+    ) -> r.Done:
+        """Resume a step that a breakpoint has paused, with other parameters if any are given."""
+        call = calls.resume_step((workflow_id, instance_id, step_id), params=params, more=more)
+        return self._client.send(call)
 
     def _act(self, at: tuple[str, int, str], action: str, reason: str, key: str | None) -> r.Done:
         return self._client.send(calls.act_on_step(at, action, reason=reason, key=key))

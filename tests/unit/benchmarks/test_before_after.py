@@ -92,10 +92,10 @@ def test_the_figure_is_the_median_of_the_rounds_with_the_lowest_and_the_highest(
 
 
 def test_the_program_folds_every_kind_of_work() -> None:
-    asked, cpu = "noop 2\nchain 1\nbeside 1\n", str(min(os.sched_getaffinity(0)))
+    asked, cpu = "noop 2\nchain 1\nbeside 1\ntagged 1\n", str(min(os.sched_getaffinity(0)))
 
     done = subprocess.run(
         [sys.executable, "-P", str(PROGRAM), cpu], input=asked, capture_output=True, text=True, timeout=60, check=True
     )
 
-    assert [json.loads(line)["cpu_s"] > 0 for line in done.stdout.splitlines()] == [True] * 3
+    assert [json.loads(line)["cpu_s"] > 0 for line in done.stdout.splitlines()] == [True] * 4

@@ -11,7 +11,7 @@ from kapelle.topology.replay.comparing import Difference
 from kapelle.topology.replay.verifying import Stores, Verdict, Verifying
 from kapelle.topology.tables import Memory, MemoryStore, RocksStore, ShardState, Store
 from tests.proof.contracts import Counted
-from tests.proof.processors import Count
+from tests.proof.processors import Count, Counting
 from tests.unit.replay.world import ROWS_EACH, SHARD, SPREADING, ListTape, records, spreading
 
 DECODE = Codec(SPREADING.catalog()).decode
@@ -114,3 +114,19 @@ def test_rows_that_stand_for_more_than_was_folded_are_compared_where_they_belong
 
     assert verdict.is_right
     assert verdict.events == 4
+
+
+def test_tables_that_are_the_fold_of_the_history_but_break_a_law_are_not_right() -> None:
+    history = records(["w0001", "w0002"])
+
+    def words_are_few(state: Counting) -> list[str]:
+        return [f"{key}: one word too many" for (key,), _ in state.counts.prefix(()) if key == "w0002-0000"]
+
+    spreading.law(words_are_few)
+    try:
+        verdict = verified(history, changelog(history))
+    finally:
+        spreading.laws.remove(words_are_few)
+
+    assert (verdict.differences, verdict.first, verdict.is_right) == (0, None, False)
+    assert verdict.broken == ("w0002-0000: one word too many",)

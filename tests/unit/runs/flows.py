@@ -45,8 +45,9 @@ def step(step_id: str, *to: str | Mapping[str, str], **more: Any) -> Json:
     successors: dict[str, str] = {}
     for one in to:
         successors.update({one: "true"} if isinstance(one, str) else one)
-    fields = {name: value for name, value in more.items() if name in FIELDS}
-    params = {name: param(value) for name, value in more.items() if name not in FIELDS}
+    # A parameter may be called `tags` too: its definition is an object.
+    fields = {name: value for name, value in more.items() if name in FIELDS or isinstance(value, list)}
+    params = {name: param(value) for name, value in more.items() if name not in fields}
     body = {"id": step_id, "type": "shell", "transition": {"successors": successors}, "params": params, **fields}
     return {"step": body}
 

@@ -41,9 +41,13 @@ def test_every_behaviour_that_gives_out_work_or_has_children_can_take_it_back() 
     assert {kind for kind, one in behaviours.BEHAVIOURS.items() if one.resume is not None} == {TASK}
 
 
-def test_an_attempt_passes_its_signals_before_its_parameters() -> None:
-    assert [gate.__name__ for gate in GATES] == ["signals", "parameters"]
-    assert dict(GATES_AFTER) == {S.WAITING_FOR_SIGNALS: (gates.parameters,)}
+def test_an_attempt_passes_signals_parameters_breakpoints_and_permits_in_this_order() -> None:
+    assert [gate.__name__ for gate in GATES] == ["signals", "parameters", "breakpoints", "permits"]
+    assert dict(GATES_AFTER) == {
+        S.WAITING_FOR_SIGNALS: (gates.parameters, gates.breakpoints, gates.permits),
+        S.PAUSED: (gates.permits,),
+        S.WAITING_FOR_PERMITS: (),
+    }
 
 
 def test_a_gate_that_lets_nothing_pass_keeps_every_kind_of_step_from_its_work(monkeypatch: pytest.MonkeyPatch) -> None:

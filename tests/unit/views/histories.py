@@ -17,7 +17,7 @@ from kapelle.views.schema import KEYS, grade_of
 from kapelle.views.writing import amend, erase, forget, put_statement, write_labels, write_told
 
 TYPE = "python"
-TABLES = (*KEYS, "labels", "counts", "timeline", "descents", "leaves", "buckets", "rollups")
+TABLES = (*KEYS, "labels", "counts", "timeline", "descents", "leaves", "buckets", "rollups", "pauses")
 
 
 def step(step_id: str, kind: str = "NoOp", *successors: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kapelle.processors.signals.windows import WINDOW_MS
-from kapelle.processors.wiring import SIGNAL_EVENTS, TRIGGER_EVENTS
+from kapelle.processors.wiring import PERMIT_EVENTS, SIGNAL_EVENTS, TRIGGER_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action
 from kapelle.testing.engine import Engine
@@ -15,7 +15,7 @@ from kapelle.topology.journal import Entry
 from kapelle.views import BadCursor, Views
 from kapelle.views.database import Database
 from kapelle.views.projection import project
-from kapelle.views.projection.projecting import SIGNALLED
+from kapelle.views.projection.projecting import OTHERS
 from kapelle.views.queries import explaining, lineage, signals, triggers
 from kapelle.views.queries.lineage import Direction
 from kapelle.views.queries.pages import PageRequest, cursor_of
@@ -37,10 +37,10 @@ def verdicts(views: Views, name: str, sequence: int) -> dict[str, dict[str, Any]
 # Folding --------------------------------------------------------------------------------------------------------------
 
 
-def test_every_event_of_signals_and_triggers_is_known_to_the_view() -> None:
-    expected = {stream.name: set(stream.contracts) for stream in (SIGNAL_EVENTS, TRIGGER_EVENTS)}
+def test_every_event_of_signals_triggers_and_permits_is_known_to_the_view() -> None:
+    expected = {stream.name: set(stream.contracts) for stream in (SIGNAL_EVENTS, TRIGGER_EVENTS, PERMIT_EVENTS)}
 
-    assert {name: set(known) for name, known in SIGNALLED.items()} == expected
+    assert {name: set(known) for name, known in OTHERS.items()} == expected
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -35,6 +35,8 @@ TO_NOBODY: list[Contract] = [
     c.TerminateInstance("q", "ann", 1, Action.STOP, "x"),
     c.TerminateInstances("q", "ann", Action.STOP, "x"),
     c.UnblockInstances("q", "ann", "x"),
+    c.SetBreakpoint("q", "ann", "load"),
+    c.DeleteBreakpoint("q", "ann", "load"),
 ]
 
 # Commands to a workflow of one version with instance 1 running: the refusal, and how its message begins.
@@ -175,6 +177,51 @@ WRONG: list[tuple[Contract, str, str]] = [
         "INVALID",
         "Expected instance etl/1 to have failed, but it is IN_PROGRESS",
     ),
+    (
+        c.SetBreakpoint("q", "ann", "unload"),
+        "NOT_FOUND",
+        "Expected a step of version 1 of workflow 'etl', but found 'unload'",
+    ),
+    (
+        c.SetBreakpoint("q", "ann", "load", version=2),
+        "NOT_FOUND",
+        "Expected a version of workflow 'etl' from 1 to 1, but found 2",
+    ),
+    (c.SetBreakpoint("q", "ann", ""), "INVALID", "Expected a step_id of 1 to 128 characters, but found 0"),
+    (c.SetBreakpoint("q", "ann", "x" * 129), "INVALID", "Expected a step_id of 1 to 128 characters, but found 129"),
+    (c.SetBreakpoint("q", "ann", "load", version=0), "INVALID", "Expected version of at least 1, but found 0"),
+    (c.SetBreakpoint("q", "ann", "load", version=-1), "INVALID", "Expected version of at least 1, but found -1"),
+    (c.SetBreakpoint("q", "ann", "load", instance_id=0), "INVALID", "Expected instance_id of at least 1, but found 0"),
+    (c.SetBreakpoint("q", "ann", "load", instance_id=-1), "INVALID", "Expected instance_id of at least 0, but found"),
+    (
+        c.SetBreakpoint("q", "ann", "load", instance_id=1, run_id=0),
+        "INVALID",
+        "Expected run_id of at least 1, but found 0",
+    ),
+    (c.SetBreakpoint("q", "ann", "load", attempt=0), "INVALID", "Expected attempt of at least 1, but found 0"),
+    (
+        c.SetBreakpoint("q", "ann", "load", run_id=1),
+        "INVALID",
+        "Expected instance_id beside run_id, but found only run_id 1",
+    ),
+    (c.SetBreakpoint(LONG_ID, "ann", "load"), "INVALID", "Expected request_id of at most 256 characters, but found"),
+    (c.SetBreakpoint("q", LONG_ID, "load"), "INVALID", "Expected author of at most 256 characters, but found 257"),
+    (
+        c.DeleteBreakpoint("q", "ann", "load"),
+        "NOT_FOUND",
+        "Expected a breakpoint of workflow 'etl' on step 'load', but there is none",
+    ),
+    (
+        c.DeleteBreakpoint("q", "ann", "load", version=1, attempt=2),
+        "NOT_FOUND",
+        "Expected a breakpoint of workflow 'etl' on step 'load', version 1, attempt 2, but there is none",
+    ),
+    (
+        c.DeleteBreakpoint("q", "ann", "load", run_id=1),
+        "INVALID",
+        "Expected instance_id beside run_id, but found only run_id 1",
+    ),
+    (c.DeleteBreakpoint("q", "ann", "x" * 129), "INVALID", "Expected a step_id of 1 to 128 characters, but found 129"),
     (c.DeactivateWorkflow(LONG_ID, "ann"), "INVALID", "Expected request_id of at most 256 characters, but found 257"),
     (c.DeactivateWorkflow("q", LONG_ID), "INVALID", "Expected author of at most 256 characters, but found 257"),
     (

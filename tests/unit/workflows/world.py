@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from kapelle.processors.effects import Emit, Send
 from kapelle.processors.messages import Message
-from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL
+from kapelle.processors.wiring import PERMIT_INTERNAL, RUN_INTERNAL, WORKFLOW_INTERNAL
 from kapelle.processors.workflows import WorkflowTables, workflows
 from kapelle.schemas import Contract
 from kapelle.schemas import contracts as c
@@ -54,7 +54,7 @@ def _check_outcome(command: Contract, events: list[Any]) -> None:
 
 
 class World:
-    """The tables of one partition, the history that made them, and what was sent to `runs`."""
+    """The tables of one partition, the history that made them, and what was sent to others."""
 
     def __init__(self) -> None:
         self.state: ShardState[WorkflowTables] = ShardState(workflows, 0, MemoryStore())
@@ -79,7 +79,7 @@ class World:
             elif effect.stream is WORKFLOW_INTERNAL:
                 self.continued.append((effect.key, effect.value))
             else:
-                assert effect.stream is RUN_INTERNAL
+                assert effect.stream in (RUN_INTERNAL, PERMIT_INTERNAL)
                 self.sent.append((effect.key, effect.value))
         return events
 
@@ -137,6 +137,12 @@ class World:
 
     def unblock(self, instance_id: int | None = None, *, request_id: str = "") -> list[Any]:
         return self.do(c.UnblockInstances(request_id or self.fresh(), "ann", "mended", instance_id))
+
+    def set_breakpoint(self, step_id: str = "load", *, request_id: str = "", **fields: Any) -> list[Any]:
+        return self.do(c.SetBreakpoint(request_id or self.fresh(), "ann", step_id, **fields))
+
+    def delete_breakpoint(self, step_id: str = "load", *, request_id: str = "", **fields: Any) -> list[Any]:
+        return self.do(c.DeleteBreakpoint(request_id or self.fresh(), "bob", step_id, **fields))
 
     def seen(self) -> str:
         """All instances with their latest runs: "1F 2r 3q", and "1.2r" for a second run."""

@@ -5,6 +5,7 @@ from typing import Final
 from fastapi import APIRouter
 
 from kapelle.api.routes import (
+    breakpoints,
     definitions,
     events,
     health,
@@ -13,6 +14,7 @@ from kapelle.api.routes import (
     letters,
     metrics,
     outputs,
+    permits,
     properties,
     runs,
     signals,
@@ -27,9 +29,11 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     instances.router,
     events.router,
     runs.router,
+    breakpoints.router,
     steps.router,
     workflows.router,
     properties.router,
+    permits.router,
     outputs.router,
     tasks.router,
     signals.router,

@@ -1,10 +1,12 @@
 """Reading steps, and the actions on them."""
 
-import msgspec
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
 
-from kapelle.api.bodies import ActionBody, StepRestartBody, UpstreamMode
-from kapelle.api.callers import InstanceAt, Page, Reader, RunSelector, StepActionAt, StepAt, Writer, number_of
+import msgspec
+from fastapi import APIRouter, Depends, Request, Response
+
+from kapelle.api.bodies import ActionBody, ResumeBody, StepRestartBody, UpstreamMode
+from kapelle.api.callers import Caller, InstanceAt, Page, Reader, RunSelector, StepActionAt, StepAt, Writer, number_of
 from kapelle.api.commands import members_of, text_of
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.filters import Status
@@ -18,6 +20,17 @@ from kapelle.views.queries import children, instances
 from kapelle.views.queries import steps as queries
 
 router = APIRouter(prefix="/workflows/{workflow_id}/instances/{instance_id}", tags=["steps"])
+
+
+async def _resuming(request: Request, caller: Writer, body: ResumeBody | None = None) -> tuple[Caller, c.ActOnStep]:
+    """The caller of a resumption, and what the body says of it."""
+    said = body or ResumeBody()
+    caller, members = caller.named(said.request_id), await members_of(request)
+    params = text_of(members, "step_run_params", "{}")
+    return caller, c.ActOnStep(caller.request_id, caller.user, "", Action.RESUME, said.reason, step_run_params=params)
+
+
+Resuming = Annotated[tuple[Caller, c.ActOnStep], Depends(_resuming)]
 
 
 def no_step(workflow_id: str, instance_id: int, step_id: str) -> NotFound:
@@ -133,6 +146,21 @@ async def restart_step(
 def _of_step(step_id: str, params: str) -> str:
     """Parameters of one step, as they are given for several."""
     return f"{{{msgspec.json.encode(step_id).decode()}:{params}}}"
+
+
+@router.put("/steps/{step_id}/actions/resume", summary="Resume a step", dependencies=OPERATOR, responses=WRITES)
+async def resume_step(here: Here, caller: Resuming, at: StepAt) -> Response:
+    """Let a step continue that a breakpoint has paused, with other parameters if there are any."""
+    return await resume(here, caller, at, (None, None))
+
+
+async def resume(
+    here: Context, resuming: tuple[Caller, c.ActOnStep], at: tuple[str, int, str], only: tuple[int | None, int | None]
+) -> Response:
+    """Resume a paused step, if it has this run and this attempt."""
+    (caller, command), (workflow_id, instance_id, step_id), (run_id, attempt) = resuming, at, only
+    named = msgspec.structs.replace(command, step_id=step_id, run_id=run_id, attempt=attempt)
+    return await ask_run(here, caller, (workflow_id, instance_id), named)
 
 
 @router.put(

@@ -13,13 +13,17 @@ from kapelle.cli.text import output, tables
 from kapelle.cli.text.children import children_text, is_composite
 from kapelle.cli.text.instances import next_attempt
 from kapelle.cli.text.output import Form
+from kapelle.cli.text.permits import permit_text
 from kapelle.cli.text.timelines import show_timeline
 
 if TYPE_CHECKING:
     from kapelle.client import Done, StepRecord
 
 group = typer.Typer(
-    name="step", help="Show, stop, skip and restart steps of an instance.", no_args_is_help=True, rich_markup_mode=None
+    name="step",
+    help="Show, stop, skip, resume and restart steps of an instance.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 StepId = Annotated[str, typer.Argument(metavar="STEP", help="Step id.")]
@@ -63,6 +67,9 @@ def _show(found: "StepRecord") -> None:
             ("children", children_text(found) if is_composite(found) else None),
             ("waits for", found.waiting_for),
             ("worker", found.worker),
+            ("paused since", tables.at(found.pause_time) if found.status == "PAUSED" else None),
+            *((f"  breakpoint of {one.created_by}", tables.at(one.create_time)) for one in found.breakpoints),
+            *((f"  {one.limited}", permit_text(one)) for one in found.permits),
             ("began", tables.at(found.start_time)),
             ("took", tables.lasted(found.start_time, found.end_time)),
             *((f"  {name}", _value(value)) for name, value in found.params.items()),
@@ -138,6 +145,46 @@ def _in_run(done: "Done", at: tuple[str, int]) -> str:
         return ""
     whose = (done.workflow_id, done.workflow_instance_id)
     return f" in run {done.workflow_run_id}{'' if whose == at else f' of {whose[0]} {whose[1]}'}"
+
+
+@group.command()
+def resume(
+    workflow_id: WorkflowId,
+    instance_id: InstanceId,
+    step_id: StepId,
+    *,
+    run_id: Annotated[
+        int | None, typer.Option("--run", metavar="N", min=1, help="Resume it only if this is its run.")
+    ] = None,
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", metavar="N", min=1, help="Resume it only if this is its attempt.")
+    ] = None,
+    param: Param = None,
+    reason: Reason = "",
+    request_id: RequestId = None,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """Resume a step that a breakpoint has paused. --param replaces parameters of the step.
+
+    \b
+    Examples:
+      kapelle step resume etl 12 load
+      kapelle step resume etl 12 load --param rows=10
+      kapelle step resume maestro_foreach_d64726f967bd20e28cb0e988 2 load --attempt 1
+    """
+    with connected(url) as client:
+        done = client.steps.resume(
+            workflow_id,
+            instance_id,
+            step_id,
+            params=given(param or ()),
+            run_id=run_id,
+            attempt=attempt,
+            reason=reason,
+            request_id=request_id,
+        )
+    output.show_outcome(done, form, f"{workflow_id} {instance_id} {step_id}: resume is {done.status}")
 
 
 # What can be done to a step, and the help of the command that does it.

@@ -62,7 +62,8 @@ def verify(
     refused. With --file, the fingerprints in the file are compared.
 
     If a row differs, the exit code is 1 and the first difference is reported: processor, partition, table, key,
-    expected and found. Records that are not events of Kapelle, for example with a key that cannot be read, are listed
+    expected and found. The same holds if the tables break a law, for example if a limit counts more permits than
+    attempts hold. Records that are not events of Kapelle, for example with a key that cannot be read, are listed
     with their offsets and skipped: they are not part of any table.
 
     \b
@@ -187,11 +188,19 @@ def _result(verdict: "Verdict") -> str:
     if verdict.skipped:
         return verdict.skipped
     unread = f", {output.counted(verdict.unreadable, 'record')} unreadable" if verdict.unreadable else ""
-    return f"{'right' if verdict.is_right else output.counted(verdict.differences, 'row') + ' wrong'}{unread}"
+    if verdict.is_right:
+        return f"right{unread}"
+    broken = f", {output.counted(len(verdict.broken), 'law')} broken" if verdict.broken else ""
+    return f"{output.counted(verdict.differences, 'row')} wrong{broken}{unread}"
 
 
 def _difference(wrong: "Sequence[Verdict]") -> str:
     worst = wrong[0]
+    if worst.first is None:
+        return (
+            f"Expected the laws of the tables to hold, but they do not. The first: processor {worst.processor}, "
+            f"partition {worst.partition}, {worst.broken[0]}"
+        )
     count = sum(verdict.differences for verdict in wrong)
     return (
         f"Expected the tables to be the fold of the history, but {output.counted(count, 'row')} in "

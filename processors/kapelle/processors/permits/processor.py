@@ -13,7 +13,7 @@ permits: Final = Processor(
     tables=PermitTables,
     inputs=[PERMIT_COMMANDS, PERMIT_INTERNAL],
     events=PERMIT_EVENTS,
-    outputs=[PERMIT_INTERNAL, RUN_INTERNAL],
+    outputs=[RUN_INTERNAL],
 )
 
 

@@ -32,6 +32,8 @@ class Limit(msgspec.Struct, frozen=True, gc=False, array_like=True):
     waiting: ByClass = NONE_OF_EACH
     turn: ByClass = NONE_OF_EACH  # the latest turn from which an attempt was admitted
     passed_over: ByClass = NONE_OF_EACH  # admissions of other classes in a row while this one waited
+    is_admitting: bool = False  # a timer admits the next batch
+    batch: int = 0  # the number of the last batch that a timer was set for
 
 
 class Permit(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -49,12 +51,14 @@ class Waiting(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     holder: c.PermitHolder
     workflow_id: str
+    criticality: Criticality
 
 
 class Turn(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """The last turn that a workflow has taken."""
+    """The last turn that a workflow has taken, and how many of its attempts wait."""
 
     turn: int
+    waiting: int = 0
 
 
 class Watcher(msgspec.Struct, frozen=True, gc=False, array_like=True):

@@ -19,16 +19,16 @@ _CALL: Final = re.compile(rf"\bgetFrom(?:Foreach|Subworkflow)\s*\({_NAME},{_NAME
 
 def asked_of_children(text: str) -> dict[str, tuple[str, ...]]:
     """By composite step: the parameters of steps of its children, as `step/param`, each once, in a fixed order."""
-    found: dict[str, set[str]] = {}
+    by_parent: dict[str, set[str]] = {}
     if "getFromForeach" not in text and "getFromSubworkflow" not in text:
         return {}
-    for one in _texts(msgspec.json.decode(text)):
-        for call in _CALL.finditer(one):
+    for expression in _texts(msgspec.json.decode(text)):
+        for call in _CALL.finditer(expression):
             parent, step_id, param = (
                 a or b or "" for a, b in zip(call.groups()[::2], call.groups()[1::2], strict=True)
             )
-            found.setdefault(parent, set()).add(f"{step_id}/{param}")
-    return {parent: tuple(sorted(asked)) for parent, asked in found.items()}
+            by_parent.setdefault(parent, set()).add(f"{step_id}/{param}")
+    return {parent: tuple(sorted(asked)) for parent, asked in by_parent.items()}
 
 
 def _texts(tree: object) -> Iterator[str]:

@@ -12,15 +12,15 @@ __all__ = ["Cause", "cause_of", "cause_of_children"]
 
 def cause_of(initiator: str) -> Cause:
     """The trace that a run came with, or the signal or instance whose trace it is in."""
-    found = initiator_of(initiator)
-    if found.root_cause is not None:
-        return found.root_cause
-    if found.traceparent:
-        return Cause(traceparent=found.traceparent)
-    return Cause() if found.signal is None else Cause(*found.signal)
+    origin = initiator_of(initiator)
+    if origin.root_cause is not None:
+        return origin.root_cause
+    if origin.traceparent:
+        return Cause(traceparent=origin.traceparent)
+    return Cause() if origin.signal is None else Cause(*origin.signal)
 
 
 def cause_of_children(key: str, initiator: str) -> Cause:
     """What is handed to the children of an instance. A trace that has no other name has that of the instance."""
-    found = cause_of(initiator)
-    return Cause(instance=key) if found == Cause() else found
+    cause = cause_of(initiator)
+    return Cause(instance=key) if cause == Cause() else cause

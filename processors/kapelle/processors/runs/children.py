@@ -79,28 +79,28 @@ def awaited(
     answer: c.RecordChildStart | c.RecordChildEnd, key: str, state: Runs
 ) -> tuple[FanRow | None, ChildRow | None]:
     """The children of the attempt that an answer is meant for, and the child itself, if it is still waited for."""
-    found = state.fans.get((key, answer.step_id))
-    if found is None or (found.run_id, found.attempt, found.iteration) != (
+    fan_row = state.fans.get((key, answer.step_id))
+    if fan_row is None or (fan_row.run_id, fan_row.attempt, fan_row.iteration) != (
         answer.run_id,
         answer.attempt,
         answer.iteration,
     ):
         return None, None
     child = state.children.get((key, answer.step_id, answer.number))
-    if child is None or child.status is not counts.IN_PROGRESS or child.fan_run != found.fan_run:
+    if child is None or child.status is not counts.IN_PROGRESS or child.fan_run != fan_row.fan_run:
         return None, None
-    return found, child
+    return fan_row, child
 
 
 def timer_due(flow: Flow, step_id: str) -> bool:
     """Launch the next children, or tell the next ones to stop. Whether the step still runs: else nothing is done."""
     row = flow.row(step_id)
-    found = None if row is None else step_endings.fan_of(flow, step_id, row)
-    if found is None:
+    fan_row = None if row is None else step_endings.fan_of(flow, step_id, row)
+    if fan_row is None:
         return False
-    if found.ending is not None:
-        told = found.ending
-        step_endings.tell(flow, step_id, found, Ending(told.action, told.status, told.reason, told.is_alone))
+    if fan_row.ending is not None:
+        told = fan_row.ending
+        step_endings.tell(flow, step_id, fan_row, Ending(told.action, told.status, told.reason, told.is_alone))
     else:
         foreach.go_on(flow, flow.plan.steps[step_id])
     return True

@@ -69,7 +69,7 @@ class Ending(msgspec.Struct, frozen=True):
 
 def holder_of(key: str, step_id: str, row: StepRow) -> c.PermitHolder:
     """The attempt of a row, as `permits` knows it."""
-    return c.PermitHolder(key, row.run_id, step_id, row.attempt, row.iteration)
+    return c.PermitHolder(key=key, run_id=row.run_id, step_id=step_id, attempt=row.attempt, iteration=row.iteration)
 
 
 class RunContext:

@@ -83,7 +83,7 @@ def _beginning(restart: Restart | None, plan: Plan, key: str, state: Runs) -> Be
     rows = restarts.rows_of(key, state)
     iterations = {header: row.iteration for (_, header), row in state.loops.prefix((key,))}
     wanted = restarts.incomplete(plan, rows) if restart.first_step is None else [restart.first_step]
-    wanted = [one for one in wanted if one in plan.steps]
+    wanted = [step_id for step_id in wanted if step_id in plan.steps]
     if not wanted:  # a parent may restart a child that is complete: a run that runs nothing would have failed
         return restarts.from_the_beginning(plan)
     beginning = restarts.beginning_at(wanted, plan, rows, iterations)

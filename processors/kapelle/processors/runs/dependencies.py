@@ -70,10 +70,10 @@ def is_waiting(context: RunContext, step_id: str) -> bool:
 def _wanted(context: RunContext, step: StepPlan, attempt: Attempt) -> Iterator[tuple[str, str]]:
     """The name and the conditions of each dependency, its expressions evaluated."""
     for dependency in step.step.signal_dependencies:
-        found = context.expressions.values(_definitions(dependency), step, attempt, {})
-        name = checked_name(found.pop("").value)
+        values = context.expressions.values(_definitions(dependency), step, attempt, {})
+        name = checked_name(values.pop("").value)
         conditions = (
-            _condition(param, dependency.match_params[param].operator, one.value) for param, one in found.items()
+            _condition(param, dependency.match_params[param].operator, value.value) for param, value in values.items()
         )
         yield name, conditions_json(tuple(conditions))
 
@@ -83,12 +83,12 @@ def _condition(param: str, operator: Operator, value: object) -> Condition:
         return Condition(param, operator, scalar_of(param, value))
     if not isinstance(value, list | tuple):
         raise BadSignal(f"Expected a list of values for {param!r} of a signal, but found {value!r}")
-    return Condition(param, operator, [scalar_of(param, one) for one in value])
+    return Condition(param, operator, [scalar_of(param, item) for item in value])
 
 
 def _definitions(dependency: SignalDependency) -> dict[str, Definition]:
     named = Definition(type=ParamType.STRING, value=dependency.name)
-    return {"": named, **{param: one.param for param, one in dependency.match_params.items()}}
+    return {"": named, **{param: match.param for param, match in dependency.match_params.items()}}
 
 
 def match(context: RunContext, told: c.MatchDependency) -> bool:
@@ -114,7 +114,7 @@ def match(context: RunContext, told: c.MatchDependency) -> bool:
             at_ms=context.now_ms,
         )
     )
-    return all(one.sequence is not None for _, one in context.state.waits.prefix((key, step_id)))
+    return all(wait.sequence is not None for _, wait in context.state.waits.prefix((key, step_id)))
 
 
 def bypass(context: RunContext, step_id: str) -> None:

@@ -125,21 +125,23 @@ class StepFacts(ParamsHost):
             return row.changed_at_ms
         if step_id not in self._steps:
             raise ExtensionFailed(f"Expected step {step_id!r} to be complete, but it is not")
-        found = self._steps[step_id]
-        if param in found:
-            return found[param].value
-        return known_of({name: one.value for name, one in found.items()}, param, f"a parameter of step {step_id!r}")
+        params = self._steps[step_id]
+        if param in params:
+            return params[param].value
+        return known_of(
+            {name: evaluated.value for name, evaluated in params.items()}, param, f"a parameter of step {step_id!r}"
+        )
 
 
 def _index_of(index: str | int) -> int:
     """The number of a dependency. An expression can ask for any."""
     try:
-        found = int(index)
+        position = int(index)
     except ValueError:
-        found = -1
-    if not 0 <= found <= INDEX_MAX:
+        position = -1
+    if not 0 <= position <= INDEX_MAX:
         raise ExtensionFailed(f"Expected the number of a dependency of the step, but found {str(index)[:80]!r}")
-    return found
+    return position
 
 
 def known_of(known: Mapping[str, SelValue], name: str, what: str) -> SelValue:

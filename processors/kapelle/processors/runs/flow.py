@@ -251,7 +251,7 @@ class Flow(RunContext):
         if row.status is StepStatus.WAITING_FOR_SIGNALS:
             dependencies.forget(self, step_id)
         can_end = True
-        for take_back in dict.fromkeys(one.take_back for one in self.behaviours.values()):
+        for take_back in dict.fromkeys(behaviour.take_back for behaviour in self.behaviours.values()):
             if take_back is not None and not take_back(self, step_id, row, ending):
                 can_end = False
         return can_end

@@ -51,12 +51,12 @@ def end_iteration(context: RunContext, header: str) -> None:
 
 def _enter(context: RunContext, header: str) -> None:
     plan, loops = context.plan, context.plan.graph.loops
-    inside = [one for one, loop in loops.items() if loop.body <= loops[header].body]
-    steps = tuple(one for one in plan.graph.order if one in loops[header].body)
+    inside = [inner for inner, loop in loops.items() if loop.body <= loops[header].body]
+    steps = tuple(step_id for step_id in plan.graph.order if step_id in loops[header].body)
     # Inner loops count on instead of beginning at 1: the iteration is part of the seed and the idempotency key of an
     # attempt, which must not repeat within a run.
-    iterations = {one: loop_of(context, one).iteration + 1 for one in inside}
-    pending = {one: plan.pending[one] for one in inside}
+    iterations = {inner: loop_of(context, inner).iteration + 1 for inner in inside}
+    pending = {inner: plan.pending[inner] for inner in inside}
     context.emit(
         c.LoopEntered(
             run_id=context.run.run_id,

@@ -110,7 +110,7 @@ class Expressions:
     ) -> dict[str, Evaluated]:
         """Other definitions of a step than its parameters: they see the step's parameters as far as there are any."""
         facts = self._facts(step, attempt)
-        known = {**self.workflow, **{name: Value(one.value) for name, one in params.items()}}
+        known = {**self.workflow, **{name: Value(evaluated.value) for name, evaluated in params.items()}}
         scope = StepScope(step.step.id, known, self._steps, facts)
         return evaluate(definitions, scope, self._context(attempt, facts))
 
@@ -139,15 +139,15 @@ class Expressions:
         if edge.condition is None:
             return True
         facts = self._facts(step, attempt)
-        found = _Found(f"{step.step.id} -> {edge.to}", self._scope(step, facts), params)
+        known = _Names(f"{step.step.id} -> {edge.to}", self._scope(step, facts), params)
         budget = self.budget(attempt)
         try:
             program = SEL.program(edge.condition, budget)
-            inputs = {ref: found[ref] for ref in program.names if ref != "params"}
+            inputs = {ref: known[ref] for ref in program.names if ref != "params"}
             host = seeded(f"{self._seed(attempt)}/{edge.to}", self._now_ms, _WithParams(self, facts))
             value = program.value(inputs, host, budget)
         except SelError as error:
-            raise failed_of(found.name, error) from error
+            raise failed_of(known.name, error) from error
         if not isinstance(value, bool):
             raise NotBoolean(edge.condition, type(value).__name__)
         return value
@@ -182,10 +182,10 @@ def workflow_values(run: RunRow, state: Runs) -> Mapping[str, Value]:
     own = values_of(run.params)
     if not run.layers:
         return own
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for digest in run.layers:
-        found.update(_layer_values(digest, state))
-    return {**found, **own}
+        values.update(_layer_values(digest, state))
+    return {**values, **own}
 
 
 def _layer_values(digest: str, state: Runs) -> Mapping[str, Value]:
@@ -212,31 +212,31 @@ def checked_json(step_id: str, params: Mapping[str, Evaluated]) -> str:
 def parsed_object(text: str) -> dict[str, Any]:
     """A JSON object of a request or a report, or a `ParamError` that says that it is none."""
     try:
-        found = msgspec.json.decode(text)
+        decoded = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise ParamError(f"Expected parameters as JSON, but {error}") from None
-    if nests_too_deep(text, found):
+    if nests_too_deep(text, decoded):
         raise ParamError(f"Expected parameters as JSON that nests at most {NESTED_JSON_MAX} deep, but it nests deeper")
-    if not isinstance(found, dict):
+    if not isinstance(decoded, dict):
         raise ParamError("Expected parameters as a JSON object by name, but found another value")
-    return found
+    return decoded
 
 
-class _Found:
+class _Names:
     """What the names in a condition mean."""
 
     def __init__(self, name: str, scope: StepScope, params: Mapping[str, Evaluated]) -> None:
         self.name = name
         self._scope = scope
         self._params = params
-        self._own = {one: param.definition for one, param in params.items()}
+        self._own = {name: param.definition for name, param in params.items()}
 
     def __getitem__(self, reference: str) -> SelValue:
-        found = self._scope.find(reference, self._own, self._params)
-        if isinstance(found, Own) and found.name in self._params:
-            return self._params[found.name].value
-        if isinstance(found, Known):
-            return found.value
+        source = self._scope.find(reference, self._own, self._params)
+        if isinstance(source, Own) and source.name in self._params:
+            return self._params[source.name].value
+        if isinstance(source, Known):
+            return source.value
         raise UnknownReference(self.name, reference, self._scope.where)
 
 
@@ -249,8 +249,8 @@ class _WithParams(Extension):
 
     def get(self, name: str) -> SelValue:
         """A parameter of the workflow."""
-        found = self._workflow.get(name)
-        return None if found is None else found.value
+        value = self._workflow.get(name)
+        return None if value is None else value.value
 
     def contains(self, name: str) -> bool:
         """Whether the workflow has it."""

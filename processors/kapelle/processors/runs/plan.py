@@ -58,10 +58,10 @@ class Plan(msgspec.Struct, frozen=True):
 
     def all_steps(self, step_id: str) -> list[StepPlan]:
         """The steps with this id, at any depth: blocks beside each other may use the same one."""
-        found = [self.steps[step_id]] if step_id in self.steps else []
+        plans = [self.steps[step_id]] if step_id in self.steps else []
         for block in self.blocks.values():
-            found += plan_of(digest_of(block), lambda block=block: block).all_steps(step_id)  # type: ignore[misc]
-        return found
+            plans += plan_of(digest_of(block), lambda block=block: block).all_steps(step_id)  # type: ignore[misc]
+        return plans
 
 
 def digest_of(text: str) -> str:
@@ -78,12 +78,12 @@ _digest_known: Final = lru_cache(maxsize=PLANS_CACHED)(_digest)
 
 def plan_of(digest: str, read: Callable[[], str]) -> Plan:
     """The plan of a definition. Its text is read only if the plan was not made before."""
-    found = _plans.get(digest)
-    if found is None:
+    plan = _plans.get(digest)
+    if plan is None:
         while len(_plans) >= PLANS_CACHED:
             del _plans[next(iter(_plans))]
-        found = _plans[digest] = _made(digest, read())
-    return found
+        plan = _plans[digest] = _made(digest, read())
+    return plan
 
 
 _plans: Final[dict[str, Plan]] = {}
@@ -93,7 +93,7 @@ def _made(digest: str, text: str) -> Plan:
     workflow = parse_workflow(text)
     graph = graph_of(workflow.steps)
     # These four are evaluated only if somebody asks for them by name: most steps of most workflows do not.
-    defaults = {name: one for name, one in STEP_DEFAULTS.items() if name in text}
+    defaults = {name: definition for name, definition in STEP_DEFAULTS.items() if name in text}
     tags = frozenset(tag.name for tag in workflow.tags)
     steps = {step.id: _step_plan(step, graph, defaults, tags) for step in workflow.steps}
     is_composite = any(step.kind is not StepKind.STEP for step in workflow.steps)

@@ -59,8 +59,8 @@ def restarted_params(context: RunContext, given: Mapping[str, object], by: By) -
     )
     host = ParamsHost(facts, facts.name)
     scope = WorkflowScope(run.workflow_id, host)
-    found = evaluate(definitions, scope, Context(SEL, context.now_ms, f"{facts.key}/{facts.run_id}", host))
-    return values_json({name: one for name, one in found.items() if name in own or name in given})
+    evaluated = evaluate(definitions, scope, Context(SEL, context.now_ms, f"{facts.key}/{facts.run_id}", host))
+    return values_json({name: param for name, param in evaluated.items() if name in own or name in given})
 
 
 def _shared(context: RunContext, own: Definitions) -> dict[str, Definition]:
@@ -68,7 +68,7 @@ def _shared(context: RunContext, own: Definitions) -> dict[str, Definition]:
     if not context.run.layers:
         return {}
     values = workflow_values(context.run, context.state)
-    return {name: frozen(one.value) for name, one in values.items() if name not in own}
+    return {name: frozen(value.value) for name, value in values.items() if name not in own}
 
 
 def _evaluated(run: RunRow, plan: Plan) -> dict[str, Evaluated]:

@@ -106,7 +106,7 @@ def from_the_beginning(plan: Plan) -> Beginning:
 
 def incomplete(plan: Plan, rows: Mapping[str, StepRow]) -> list[str]:
     """The steps that are not complete, or were never created."""
-    return [one for one in plan.graph.order if one not in rows or rows[one].status not in COMPLETE]
+    return [step_id for step_id in plan.graph.order if step_id not in rows or rows[step_id].status not in COMPLETE]
 
 
 def beginning_at(
@@ -122,36 +122,46 @@ def beginning_at(
     satisfied: dict[str, bool] = {}
     for step_id in plan.graph.order:
         if step_id in runs:
-            before = [one for one in plan.graph.predecessors.get(step_id, ()) if (one, step_id) not in uncounted]
-            kept = [rows[one] for one in before if one not in runs and one in rows and rows[one].status in COMPLETE]
+            before = [
+                previous
+                for previous in plan.graph.predecessors.get(step_id, ())
+                if (previous, step_id) not in uncounted
+            ]
+            kept = [
+                rows[previous]
+                for previous in before
+                if previous not in runs and previous in rows and rows[previous].status in COMPLETE
+            ]
             arrived[step_id] = len(kept)
             # Whoever asks for a step by name, or has seen it fail, wants it to run whatever led to it.
             asked_for = step_id in wanted and step_id in rows
             satisfied[step_id] = asked_for or any(row.successors.get(step_id) for row in kept)
     return Beginning(
-        steps=tuple(one for one in plan.graph.order if one in runs),
+        steps=tuple(step_id for step_id in plan.graph.order if step_id in runs),
         arrived=arrived,
         satisfied=satisfied,
-        iterations={one: 1 if one in runs else iterations.get(one, 1) for one in open_loops},
-        pending={one: _pending(one, runs, open_loops, plan) for one in open_loops},
-        again=tuple(one for one in open_loops if _repeats(one, plan.graph.loops[one].body - runs, rows)),
-        ready=tuple(one for one in plan.graph.order if one in runs and _is_first(one, runs, plan, arrived)),
+        iterations={header: 1 if header in runs else iterations.get(header, 1) for header in open_loops},
+        pending={header: _pending(header, runs, open_loops, plan) for header in open_loops},
+        again=tuple(header for header in open_loops if _repeats(header, plan.graph.loops[header].body - runs, rows)),
+        ready=tuple(
+            step_id for step_id in plan.graph.order if step_id in runs and _is_first(step_id, runs, plan, arrived)
+        ),
     )
 
 
 def _repeats(header: str, kept: Iterable[str], rows: Mapping[str, StepRow]) -> bool:
     """Whether a step that does not run again has led back to the beginning of the loop."""
-    return any(rows[one].repeats.get(header, False) for one in kept if one in rows)
+    return any(rows[step_id].repeats.get(header, False) for step_id in kept if step_id in rows)
 
 
 def _reachable(start: frozenset[str], plan: Plan) -> frozenset[str]:
-    found, left = set(start), list(start)
+    reached, left = set(start), list(start)
     while left:
         for following in _after(left.pop(), plan):
-            if following not in found:
-                found.add(following)
+            if following not in reached:
+                reached.add(following)
                 left.append(following)
-    return frozenset(found)
+    return frozenset(reached)
 
 
 def _after(step_id: str, plan: Plan) -> Iterator[str]:
@@ -164,14 +174,16 @@ def _after(step_id: str, plan: Plan) -> Iterator[str]:
 def _is_first(step_id: str, runs: frozenset[str], plan: Plan, arrived: Mapping[str, int]) -> bool:
     """Whether a step runs at once: nothing before it runs, and all of that is complete."""
     before = plan.graph.predecessors.get(step_id, ())
-    return not any(one in runs for one in before) and arrived[step_id] == len(before)
+    return not any(previous in runs for previous in before) and arrived[step_id] == len(before)
 
 
 def _pending(header: str, runs: frozenset[str], open_loops: list[str], plan: Plan) -> int:
     # As in `loops.end_iteration`, an inner loop counts as one pending part of the loop around it.
-    steps = sum(1 for one in plan.graph.loops[header].body & runs if next(loops_of(plan.graph, one), None) == header)
-    inner = sum(1 for one in open_loops if plan.graph.loops[one].parent == header)
-    return steps + inner
+    steps = sum(
+        1 for step_id in plan.graph.loops[header].body & runs if next(loops_of(plan.graph, step_id), None) == header
+    )
+    nested = sum(1 for nested in open_loops if plan.graph.loops[nested].parent == header)
+    return steps + nested
 
 
 def step_params(text: str, plan: Plan) -> dict[str, Any]:
@@ -196,9 +208,9 @@ def step_params(text: str, plan: Plan) -> dict[str, Any]:
 def check_size(*texts: str) -> None:
     """Refuse what the records of a restart cannot hold."""
     # A character has at most four bytes in UTF-8: texts are encoded only if they may be too long.
-    found = sum(len(text.encode()) for text in texts) if 4 * sum(map(len, texts)) > RESTART_BYTES_MAX else 0
-    if found > RESTART_BYTES_MAX:
-        raise ParamError(f"Expected at most {RESTART_BYTES_MAX:,} bytes of parameters, but found {found:,}")
+    size_bytes = sum(len(text.encode()) for text in texts) if 4 * sum(map(len, texts)) > RESTART_BYTES_MAX else 0
+    if size_bytes > RESTART_BYTES_MAX:
+        raise ParamError(f"Expected at most {RESTART_BYTES_MAX:,} bytes of parameters, but found {size_bytes:,}")
 
 
 def with_step_params(text: str, more: Mapping[str, Any]) -> str:
@@ -206,13 +218,15 @@ def with_step_params(text: str, more: Mapping[str, Any]) -> str:
     if not more:
         return text
     given = parsed_object(text)
-    return msgspec.json.encode({**given, **{one: {**given.get(one, {}), **more[one]} for one in more}}).decode()
+    return msgspec.json.encode(
+        {**given, **{step_id: {**given.get(step_id, {}), **more[step_id]} for step_id in more}}
+    ).decode()
 
 
 def refused(request: c.RestartRun, plan: Plan, rows: Mapping[str, StepRow]) -> str | None:
     """Why an instance that has ended cannot be restarted like this; None if it can."""
     if request.policy is RestartPolicy.OTHER:
-        known = ", ".join(one for one in RestartPolicy if one is not RestartPolicy.OTHER)
+        known = ", ".join(policy for policy in RestartPolicy if policy is not RestartPolicy.OTHER)
         return f"Expected one of {known} as policy, but found another"
     if request.policy is RestartPolicy.RESTART_FROM_INCOMPLETE and not incomplete(plan, rows):
         return "Expected a step that is not complete, but all are: restart from the beginning, or from a step"
@@ -234,7 +248,7 @@ def downstream_refused(request: c.RestartRun) -> str | None:
 
 def has_composites(start: str, plan: Plan) -> bool:
     """Whether a restart from a step runs steps that have children."""
-    return any(plan.steps[one].step.kind is not StepKind.STEP for one in _reachable(frozenset({start}), plan))
+    return any(plan.steps[step_id].step.kind is not StepKind.STEP for step_id in _reachable(frozenset({start}), plan))
 
 
 def step_refused(step_id: str | None, plan: Plan, rows: Mapping[str, StepRow]) -> str | None:
@@ -260,10 +274,10 @@ def resumed(plan: Plan, runs: Iterable[str], rows: Mapping[str, StepRow], restar
     if restart.policy is RestartPolicy.RESTART_FROM_BEGINNING and not restart.path:
         return ()
     named = restart.first_step
-    composites = [one for one in runs if plan.steps[one].step.kind is not StepKind.STEP and one in rows]
+    composites = [step_id for step_id in runs if plan.steps[step_id].step.kind is not StepKind.STEP and step_id in rows]
     return tuple(
-        one
-        for one in composites
-        if (one == named and (bool(restart.path) or plan.steps[one].step.kind is not StepKind.WHILE))
-        or (one != named and rows[one].status not in COMPLETE)
+        step_id
+        for step_id in composites
+        if (step_id == named and (bool(restart.path) or plan.steps[step_id].step.kind is not StepKind.WHILE))
+        or (step_id != named and rows[step_id].status not in COMPLETE)
     )

@@ -27,9 +27,9 @@ from kapelle.schemas.contracts import ChildKind, StepStatus
 MakeArray = Callable[[Iterable[SelValue]], Array]
 
 
-def _doubles(found: Iterable[SelValue]) -> DoubleArray:
+def _doubles(values: Iterable[SelValue]) -> DoubleArray:
     """Parameters are exact decimals, and arrays of the language hold floating-point numbers."""
-    return DoubleArray(float(one) for one in found)
+    return DoubleArray(float(value) for value in values)
 
 
 # By the type of a parameter: the array of many, and the value of an iteration that has none.
@@ -55,11 +55,11 @@ class Returned:
         fan = self._fan(loop, ChildKind.FOREACH)
         if fan is None:
             return array(())
-        found = [missing] * fan.total
+        values = [missing] * fan.total
         for (_, _, number), child in self._state.children.prefix((self._key, loop)):
             if number <= fan.total and belongs(fan, number, child):
-                found[number - 1] = self._value(loop, child, number).get((step_id, param), missing)
-        return array(found)
+                values[number - 1] = self._value(loop, child, number).get((step_id, param), missing)
+        return array(values)
 
     def from_subworkflow(self, call: str, step_id: str, param: str) -> SelValue:
         """A parameter of a step of the child."""
@@ -67,11 +67,11 @@ class Returned:
         child = self._state.children.get((self._key, call, 1))
         if fan is None or child is None:
             raise ExtensionFailed(f"Expected step {call!r} to have started a workflow, but it has not")
-        found = self._value(call, child, 1)
-        if (step_id, param) not in found:
+        values = self._value(call, child, 1)
+        if (step_id, param) not in values:
             where = f"{child.child or call}"
             raise ExtensionFailed(f"Expected parameter {param!r} of step {step_id!r} in {where}, but there is none")
-        return found[step_id, param]
+        return values[step_id, param]
 
     def _array(self, loop: str, step_id: str, param: str) -> tuple[MakeArray, SelValue]:
         block = self._plan.blocks.get(loop)

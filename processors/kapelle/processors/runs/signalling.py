@@ -42,26 +42,28 @@ def outputs(
     context: RunContext, step: StepPlan, attempt: Attempt, params: Mapping[str, Evaluated], reported: str | None
 ) -> list[c.AnnounceSignal]:
     """The signals that a step announces: those of its definition, then those that its worker reports."""
-    found: list[c.AnnounceSignal] = []
+    announced: list[c.AnnounceSignal] = []
     for output in step.step.signal_outputs:
         definitions = {"": Definition(type=ParamType.STRING, value=output.name), **output.params}
         values = context.expressions.values(definitions, step, attempt, params)
         name = checked_name(values.pop("").value)
-        scalars = {param: scalar_of(param, one.value) for param, one in values.items()}
-        found.append(_announcement(context, attempt, name, (scalars, output.payload)))
+        scalars = {param: scalar_of(param, evaluated.value) for param, evaluated in values.items()}
+        announced.append(_announcement(context, attempt, name, (scalars, output.payload)))
     if reported is not None:
-        found += [_announcement(context, attempt, checked_name(one.name), _divided(one)) for one in _parsed(reported)]
-    return found
+        announced += [
+            _announcement(context, attempt, checked_name(signal.name), _divided(signal)) for signal in _parsed(reported)
+        ]
+    return announced
 
 
 def _parsed(reported: str) -> list[ReportedSignal]:
     try:
-        found = _reported_decoder.decode(reported)
+        signals = _reported_decoder.decode(reported)
     except msgspec.MsgspecError as error:
         raise BadSignal(f"Expected signals as a list of objects with a name, but {error}") from None
-    if len(found) > SIGNALS_MAX:
-        raise BadSignal(f"Expected at most {SIGNALS_MAX} signals of one step, but found {len(found)}")
-    return found
+    if len(signals) > SIGNALS_MAX:
+        raise BadSignal(f"Expected at most {SIGNALS_MAX} signals of one step, but found {len(signals)}")
+    return signals
 
 
 def _divided(signal: ReportedSignal) -> tuple[dict[str, str | int], Mapping[str, object]]:

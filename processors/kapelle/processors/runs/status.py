@@ -22,13 +22,13 @@ def instance_status(of_run: InstanceStatus, run: RunRow, state: Runs, plan: Call
     """The state of the instance: that of its run, unless a restart succeeded and left other steps as they were."""
     if run.restart is None or of_run is not InstanceStatus.SUCCEEDED:
         return of_run
-    found = [row.status for _, row in state.steps.prefix((run_key(run.workflow_id, run.instance_id),))]
-    if any(status in FAILED for status in found):
+    statuses = [row.status for _, row in state.steps.prefix((run_key(run.workflow_id, run.instance_id),))]
+    if any(status in FAILED for status in statuses):
         return InstanceStatus.FAILED
-    if StepStatus.TIMED_OUT in found:
+    if StepStatus.TIMED_OUT in statuses:
         return InstanceStatus.TIMED_OUT
-    if StepStatus.STOPPED in found:
+    if StepStatus.STOPPED in statuses:
         return InstanceStatus.STOPPED
-    if len(found) < len(plan().steps):
+    if len(statuses) < len(plan().steps):
         return run.baseline or of_run
     return InstanceStatus.SUCCEEDED

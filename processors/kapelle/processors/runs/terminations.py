@@ -32,10 +32,10 @@ def terminate_children(request: c.TerminateChildren, draft: RunDraft, now_ms: in
     flow = Flow(draft, draft.cause, now_ms, BEHAVIOURS)
     upto = min(request.upto_number or fan.next - 1, fan.next - 1)
     after = max(request.after_number, 0)
-    found, looked_at = running_after(flow, request.step_id, after, upto)
-    for number in found:
+    numbers, looked_at = running_after(flow, request.step_id, after, upto)
+    for number in numbers:
         _tell(flow, fan, request, number)
-    count = request.count + len(found)
+    count = request.count + len(numbers)
     if looked_at < upto:
         rest = replace(request, after_number=looked_at, upto_number=upto, count=count)
         draft.send(RUN_INTERNAL, draft.key, rest)

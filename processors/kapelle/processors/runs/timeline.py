@@ -75,14 +75,14 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 def timeline(events: Iterable[object]) -> list[Entry]:
     """The entries of the events of one instance, by time, run and phase; otherwise in the given order."""
-    found: list[tuple[tuple[int, int, int], Entry]] = []
+    entries: list[tuple[tuple[int, int, int], Entry]] = []
     run_id = 0
     for event in events:
         entry = entry_of(event)
         if entry is not None:
             run_id = entry.run_id or run_id  # an entry without a run stays with the one before it
-            found.append(((entry.at_ms, run_id, entry.phase), entry))
-    return [entry for _, entry in sorted(found, key=lambda one: one[0])]
+            entries.append(((entry.at_ms, run_id, entry.phase), entry))
+    return [entry for _, entry in sorted(entries, key=lambda placed: placed[0])]
 
 
 def entry_of(event: object) -> Entry | None:

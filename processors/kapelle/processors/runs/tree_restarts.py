@@ -200,8 +200,8 @@ def _check_child(request: c.RestartBelow, draft: RunDraft, child: ChildRow) -> N
     """Refuse to restart a child that the step had in an earlier run or turn, and does not have now."""
     fan, where = draft.state.fans.get((draft.key, request.step_id)), f"step {request.step_id!r} of {draft.key}"
     if fan is not None and fan.kind is ChildKind.SUBWORKFLOW and child.child != request.child:
-        found = f"{child.child} is" if "/" in child.child else "it has none now"
-        raise invalid(f"Expected {request.child} to be the child of {where}, but {found}")
+        actual = f"{child.child} is" if "/" in child.child else "it has none now"
+        raise invalid(f"Expected {request.child} to be the child of {where}, but {actual}")
     if not counts.belongs(fan, request.number, child):
         what = "iteration" if fan is not None and fan.kind is ChildKind.FOREACH else "round"
         raise invalid(f"Expected {what} {request.number} to have been launched in this run of {where}, but it was not")

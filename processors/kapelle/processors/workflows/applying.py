@@ -5,10 +5,12 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from kapelle.processors.messages import Message
+from kapelle.processors.workflows.places import place_of
 from kapelle.processors.workflows.processor import workflows
 from kapelle.processors.workflows.tables import (
     Answer,
     Armed,
+    Breakpoint,
     Counts,
     Failed,
     Instance,
@@ -53,6 +55,8 @@ def _counted(state: WorkflowTables, key: str, change: _Change) -> None:
         failed=counts.failed + change.failed,
         displaced=counts.displaced + change.displaced,
         generation=counts.generation,
+        breakpoints=counts.breakpoints,
+        breakpoints_generation=counts.breakpoints_generation,
     )
     state.counts.put((key,), after)
 
@@ -111,18 +115,22 @@ def properties_changed(message: Message[c.PropertiesChanged], state: WorkflowTab
 
 @workflows.applies(c.WorkflowDeleted)
 def workflow_deleted(message: Message[c.WorkflowDeleted], state: WorkflowTables) -> None:
-    """Versions and properties go. Requests stay, so that none is carried out twice, and what has failed is out of
-    reach: instances before the first of the next workflow are not looked at.
+    """Versions, properties and breakpoints go. Requests stay, so that none is carried out twice, and what has failed
+    is out of reach: instances before the first of the next workflow are not looked at.
     """
-    key = message.key
+    event, key = message.value, message.key
     # Those that are there: a number in a history may be anything, and counting up to it may never end.
     for version, _ in list(state.versions.prefix((key,))):
         state.versions.delete(version)
     for snapshot, _ in list(state.properties.prefix((key,))):
         state.properties.delete(snapshot)
-    latest = (state.counts.get((key,)) or NO_COUNTS).latest_instance_id
-    state.workflows.put((key,), Workflow(first_instance_id=latest + 1, is_deleted=True))
-    state.counts.put((key,), Counts(latest_instance_id=latest))
+    for place, _ in list(state.breakpoints.prefix((key,))):
+        state.breakpoints.delete(place)
+    counts = state.counts.get((key,)) or NO_COUNTS
+    latest = counts.latest_instance_id
+    state.workflows.put((key,), Workflow(snapshot=event.snapshot, first_instance_id=latest + 1, is_deleted=True))
+    generation = counts.breakpoints_generation
+    state.counts.put((key,), Counts(latest_instance_id=latest, breakpoints_generation=generation))
 
 
 @workflows.applies(c.InstanceCreated)
@@ -225,6 +233,30 @@ def instance_unblocked(message: Message[c.InstanceUnblocked], state: WorkflowTab
 @workflows.applies(c.TerminationProgressed)
 def termination_progressed(message: Message[c.TerminationProgressed], state: WorkflowTables) -> None:
     _answered(state, message.key, message.value.request_id)
+
+
+@workflows.applies(c.BreakpointSet)
+def breakpoint_set(message: Message[c.BreakpointSet], state: WorkflowTables) -> None:
+    event, key = message.value, message.key
+    place = place_of(key, event.breakpoint)
+    is_new = state.breakpoints.get(place) is None
+    state.breakpoints.put(place, Breakpoint(event.breakpoint.author, event.breakpoint.at_ms))
+    _breakpoints_counted(state, key, int(is_new), event.generation)
+
+
+@workflows.applies(c.BreakpointDeleted)
+def breakpoint_deleted(message: Message[c.BreakpointDeleted], state: WorkflowTables) -> None:
+    event, key = message.value, message.key
+    place = place_of(key, event.breakpoint)
+    is_there = state.breakpoints.get(place) is not None
+    state.breakpoints.delete(place)
+    _breakpoints_counted(state, key, -int(is_there), event.generation)
+
+
+def _breakpoints_counted(state: WorkflowTables, key: str, by: int, generation: int) -> None:
+    counts = state.counts.get((key,)) or NO_COUNTS
+    after = replace(counts, breakpoints=counts.breakpoints + by, breakpoints_generation=generation)
+    state.counts.put((key,), after)
 
 
 @workflows.applies(c.CommandSettled)

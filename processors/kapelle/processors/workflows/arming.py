@@ -27,8 +27,8 @@ def arm(draft: WorkflowDraft, now_ms: int) -> None:
     wanted = _wanted(draft, workflow)
     armed = {trigger_id: row for (_, trigger_id), row in draft.state.armed.prefix((draft.key,))}
     version = workflow.active_version
-    new = [one for one in wanted if one not in armed or armed[one].version != version]
-    gone = [one for one in armed if one not in wanted]
+    new = [trigger_id for trigger_id in wanted if trigger_id not in armed or armed[trigger_id].version != version]
+    gone = [trigger_id for trigger_id in armed if trigger_id not in wanted]
     if not new and not gone:
         return
     draft.emit(
@@ -53,17 +53,17 @@ def _wanted(draft: WorkflowDraft, workflow: Workflow) -> dict[str, Trigger]:
     if workflow.is_deleted or not workflow.active_version or (properties and properties.signal_trigger_disabled):
         return {}
     definition = parse_workflow(definition_of(draft.state, draft.key, workflow.active_version))
-    found: dict[str, Trigger] = {}
+    triggers: dict[str, Trigger] = {}
     for trigger in map(trigger_as_run, definition.signal_triggers):
-        found[trigger.id] = trigger
-    return found
+        triggers[trigger.id] = trigger
+    return triggers
 
 
 def trigger_as_run(trigger: SignalTrigger) -> Trigger:
     """A trigger of a definition, as the processor `triggers` takes it."""
     names = {
         name: SignalMatch(
-            match=tuple(_condition(param, one) for param, one in match.match_params.items()),
+            match=tuple(_condition(param, condition) for param, condition in match.match_params.items()),
             join_keys=match.join_keys,
             is_latest=match.is_latest,
         )

@@ -35,18 +35,18 @@ BEFORE_ALL: Final[Run] = (0, 0)
 
 def arrive(draft: WorkflowDraft, arrivals: Sequence[Arrival], *, now_ms: int) -> None:
     """Emit what arrives, in its order, as the strategy decides, and launch what may run."""
-    entering = [one for one in arrivals if _enters(one)]
+    entering = [arrival for arrival in arrivals if _enters(arrival)]
     if entering:
         rule = strategy_of(draft.state, draft.key).rule
         counts = counts_of(draft.state, draft.key)
         chosen = STRATEGIES[rule].chooses(len(entering), counts.queued + counts.running)
         only = entering[chosen] if chosen >= 0 else None
         reason = None if chosen == ALL else _make_way(draft, rule, only, now_ms=now_ms)
-    for one in arrivals:
-        if _enters(one) and one is not only and reason is not None:
-            _stop(draft, one, reason)
+    for arrival in arrivals:
+        if _enters(arrival) and arrival is not only and reason is not None:
+            _stop(draft, arrival, reason)
         else:
-            draft.emit(one)
+            draft.emit(arrival)
     launch_queued(draft, now_ms)
 
 

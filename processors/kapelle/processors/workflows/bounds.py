@@ -21,9 +21,9 @@ def check_of(contract: type[Command]) -> Callable[[object], None] | None:
 
     def check(command: object) -> None:
         for name, chars_max in texts:
-            found = len(getattr(command, name))
-            if found > chars_max:
-                raise invalid(f"Expected {name} of at most {chars_max:,} characters, but found {found:,}")
+            chars = len(getattr(command, name))
+            if chars > chars_max:
+                raise invalid(f"Expected {name} of at most {chars_max:,} characters, but found {chars:,}")
         for name in numbers:
             number = getattr(command, name)
             if number is not None and number < 0:

@@ -48,7 +48,9 @@ def start_child(command: c.StartChild, draft: WorkflowDraft, now_ms: int) -> Non
         except Refused as refused:
             answer_parent(draft, command.parent, child_end(command.parent, 0, InstanceStatus.FAILED, _said(refused)))
             return
-        created = [replace(one, parent=command.parent) for one in arrivals if isinstance(one, c.InstanceCreated)]
+        created = [
+            replace(arrival, parent=command.parent) for arrival in arrivals if isinstance(arrival, c.InstanceCreated)
+        ]
         arrive(draft, created, now_ms=now_ms)
         tell_of_arrival(draft, command.parent, created[0])
         return

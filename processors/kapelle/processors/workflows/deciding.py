@@ -8,6 +8,7 @@
 | `restarts` | `QueueRun`, with which `runs` asks for another run of an instance |
 | `arrivals` | `EndDisplaced`; the run strategy applied to every new run |
 | `queue` | `LaunchQueued`, and `RecordRunEnd`, with which `runs` reports the end of a run |
+| `breakpoints` | `SetBreakpoint`, `DeleteBreakpoint`, and `TellBreakpoints`, which tells those that run |
 | `children` | `StartChild` and `EndChild`, with which `runs` asks for a subworkflow |
 | `terminations` | `TerminateInstance`, `TerminateInstances`, `UnblockInstances` |
 
@@ -16,6 +17,7 @@ They are made on a draft and may be refused: the second shape of `kapelle.proces
 
 from kapelle.processors.workflows import (  # noqa: F401  each registers what it decides
     arrivals,
+    breakpoints,
     children,
     properties,
     queue,

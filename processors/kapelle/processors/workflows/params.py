@@ -131,12 +131,12 @@ def defaults_for(mentioned: Mentioned) -> dict[str, Definition]:
 
 
 def _with_all_below(names: Iterable[str]) -> set[str]:
-    found: set[str] = set()
+    mentioned: set[str] = set()
     pending = set(names)
     while pending:
-        found |= pending
-        pending = {word for name in pending for word in DEFAULTS_BELOW[name]} - found
-    return found
+        mentioned |= pending
+        pending = {word for name in pending for word in DEFAULTS_BELOW[name]} - mentioned
+    return mentioned
 
 
 def mentioned_in(tree: object) -> Mentioned:
@@ -168,7 +168,7 @@ def _texts(tree: object) -> Iterator[tuple[str, bool]]:
 
 def _texts_of(given: Definitions) -> dict[str, list[object]]:
     """The names, expressions and literals of definitions; those inside of maps too."""
-    return {name: [one.expression, _plain(one.value)] for name, one in given.items()}
+    return {name: [definition.expression, _plain(definition.value)] for name, definition in given.items()}
 
 
 def _plain(value: object) -> object:

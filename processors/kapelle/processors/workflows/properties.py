@@ -15,6 +15,7 @@ from kapelle.processors.definitions import (
 )
 from kapelle.processors.refusals import Refused, badly_defined, not_found
 from kapelle.processors.workflows.arming import arm
+from kapelle.processors.workflows.limits import step_concurrency_of, tell_limit
 from kapelle.processors.workflows.processor import WorkflowDraft, on_draft
 from kapelle.processors.workflows.queue import launch_queued
 from kapelle.processors.workflows.reading import counts_of, properties_of, strategy_of, there, workflow_of
@@ -34,8 +35,9 @@ def change(
     """Make these the properties, unless the run strategy cannot be switched now."""
     before = strategy_of(draft.state, draft.key)
     counts = counts_of(draft.state, draft.key)
-    if found := refusal_of_switch(before.rule, properties.run_strategy.rule, counts):
-        raise Refused(Refusal.PRECONDITION_FAILED, found)
+    if refusal := refusal_of_switch(before.rule, properties.run_strategy.rule, counts):
+        raise Refused(Refusal.PRECONDITION_FAILED, refusal)
+    limit = step_concurrency_of(draft.state, draft.key)
     draft.emit(
         c.PropertiesChanged(
             request_id=command.request_id,
@@ -46,6 +48,7 @@ def change(
             at_ms=now_ms,
         )
     )
+    tell_limit(draft, command.author, before=limit)
 
 
 def _current(draft: WorkflowDraft) -> Properties:

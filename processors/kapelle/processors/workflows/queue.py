@@ -5,7 +5,7 @@
 3. The end of a run launches the next ones.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Final
@@ -18,6 +18,7 @@ from kapelle.processors.messages import Message
 from kapelle.processors.parents import child_end
 from kapelle.processors.wiring import RUN_INTERNAL, WORKFLOW_INTERNAL, run_key
 from kapelle.processors.workflows.bounds import CHARS_MAX
+from kapelle.processors.workflows.breakpoints import breakpoints_of, is_for
 from kapelle.processors.workflows.processor import WorkflowDraft, on_draft, workflows
 from kapelle.processors.workflows.reading import counts_of, definition_of, strategy_of, there
 from kapelle.processors.workflows.strategies import LAUNCHES_MAX, launchable
@@ -41,15 +42,18 @@ def launch_queued(draft: WorkflowDraft, now_ms: int) -> None:
     count = launchable(strategy_of(draft.state, draft.key), counts)
     if not count:  # most starts into a long queue end here: not even the head of the queue is looked for
         return
+    present = breakpoints_of(draft.state, draft.key) if counts.breakpoints else ()
     first = islice(draft.state.queue.prefix((draft.key,)), min(count, LAUNCHES_MAX))
     # A list, because a launch removes rows from the queue.
     for (_, instance_id, run_id), queued in list(first):
-        _launch(draft, (instance_id, run_id), queued, now_ms=now_ms)
+        _launch(draft, (instance_id, run_id), queued, present, now_ms=now_ms)
     if count > LAUNCHES_MAX:
         draft.send(WORKFLOW_INTERNAL, draft.key, c.LaunchQueued())
 
 
-def _launch(draft: WorkflowDraft, run: tuple[int, int], queued: Queued, *, now_ms: int) -> None:
+def _launch(
+    draft: WorkflowDraft, run: Run, queued: Queued, breakpoints: Sequence[c.Breakpoint], *, now_ms: int
+) -> None:
     instance_id, run_id = run
     origin = queued.origin
     if origin is None:
@@ -74,6 +78,8 @@ def _launch(draft: WorkflowDraft, run: tuple[int, int], queued: Queued, *, now_m
             restart=queued.restart,
             author=queued.author,
             parent=queued.parent,
+            breakpoints=tuple(point for point in breakpoints if is_for(point, origin.version, instance_id, run_id)),
+            breakpoints_generation=counts_of(draft.state, draft.key).breakpoints_generation,
         ),
     )
 
@@ -81,14 +87,19 @@ def _launch(draft: WorkflowDraft, run: tuple[int, int], queued: Queued, *, now_m
 def _run_properties(draft: WorkflowDraft, origin: Origin) -> str:
     """The properties as they were when the instance was created."""
     snapshot = draft.state.properties.get((draft.key, origin.snapshot))
-    return "{}" if snapshot is None else run_properties(snapshot.text, origin.runtime_tags)
+    return "{}" if snapshot is None else run_properties(snapshot.text, origin.snapshot, origin.runtime_tags)
 
 
 @lru_cache(maxsize=SNAPSHOTS_CACHED)
-def run_properties(snapshot: str, runtime_tags: str) -> str:
-    """What a run carries of the properties: owner, alerting, step concurrency and tags. What is absent is unset."""
+def run_properties(snapshot: str, number: int, runtime_tags: str) -> str:
+    """What a run carries of the properties: owner, alerting, step concurrency and tags. What is absent is unset.
+
+    With the step concurrency goes the number of the properties: `permits` uses that of the latest it has heard of.
+    """
     whole = msgspec.json.decode(snapshot)
     kept = {name: whole[name] for name in ("owner", "alerting", "step_concurrency", "tags") if name in whole}
+    if "step_concurrency" in kept:
+        kept["step_concurrency_snapshot"] = number
     return msgspec.json.encode({**kept, "runtime_tags": msgspec.json.decode(runtime_tags)}).decode()
 
 

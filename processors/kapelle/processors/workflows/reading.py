@@ -27,10 +27,10 @@ def there(row: R | None, table: str, *key: str | int) -> R:
 
 def workflow_of(state: WorkflowTables, key: str) -> Workflow:
     """The workflow, which must exist."""
-    found = state.workflows.get((key,))
-    if found is None or found.is_deleted:
+    workflow = state.workflows.get((key,))
+    if workflow is None or workflow.is_deleted:
         raise not_found(f"Expected workflow {key!r} to exist, but it does not")
-    return found
+    return workflow
 
 
 def counts_of(state: WorkflowTables, key: str) -> Counts:

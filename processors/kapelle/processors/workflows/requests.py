@@ -35,10 +35,10 @@ MADE_BY_ENGINE: Final = frozenset(kind.value for kind in InitiatorType) - {*BY_P
 
 
 def _number(text: str) -> Decimal:
-    found = bounded_decimal(text)
-    if found is None:
+    number = bounded_decimal(text)
+    if number is None:
         raise OverflowError(text[:80])
-    return found
+    return number
 
 
 _decoder: Final = msgspec.json.Decoder(float_hook=_number)
@@ -46,32 +46,32 @@ _decoder: Final = msgspec.json.Decoder(float_hook=_number)
 
 def _decoded(what: str, text: str) -> object:
     try:
-        found = _decoder.decode(text)
+        decoded = _decoder.decode(text)
     except OverflowError as error:
         raise invalid(f"Expected {what} with numbers that a double can hold, but found {error}") from None
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError, ArithmeticError):
         raise invalid(f"Expected {what} as JSON, but found {text[:80]!r}") from None
-    if nests_too_deep(text, found):
+    if nests_too_deep(text, decoded):
         raise invalid(f"Expected {what} as JSON that nests at most {NESTED_JSON_MAX} deep, but found deeper nesting")
-    return found
+    return decoded
 
 
 def _object(what: str, text: str) -> dict[str, object]:
     if text == "{}":
         return {}
-    found = _decoded(what, text)
-    if not isinstance(found, dict):
+    decoded = _decoded(what, text)
+    if not isinstance(decoded, dict):
         raise invalid(f"Expected {what} as a JSON object, but found {text[:80]!r}")
-    return found
+    return decoded
 
 
 @lru_cache(maxsize=INITIATORS_CACHED)
 def checked_initiator(text: str, allowed: tuple[str, ...]) -> Initiator:
     """Who or what starts an instance. Refuses what is no initiator, and what the sender must not claim."""
     body = _object("initiator", text)
-    found = initiator_of(text)
-    if found.kind not in allowed:
-        why = ": only the engine starts instances like this" if found.kind in MADE_BY_ENGINE else ""
+    initiator = initiator_of(text)
+    if initiator.kind not in allowed:
+        why = ": only the engine starts instances like this" if initiator.kind in MADE_BY_ENGINE else ""
         raise invalid(f"Expected {' or '.join(allowed)} as initiator.type, but found {body.get('type')!r:.80}{why}")
     for name in ("params", "signals"):
         if not isinstance(body.get(name, {}), dict):
@@ -79,7 +79,7 @@ def checked_initiator(text: str, allowed: tuple[str, ...]) -> Initiator:
     ancestors = body.get("ancestors", [])
     if not isinstance(ancestors, list) or len(ancestors) > DEPTH_MAX:
         raise invalid(f"Expected at most {DEPTH_MAX} initiator.ancestors, but found {ancestors!r:.80}")
-    return found
+    return initiator
 
 
 def traced(text: str, initiator: Initiator, trace: str | None) -> str:
@@ -138,6 +138,8 @@ def check_size(*texts: str) -> None:
     """Refuse what a record cannot hold when a run is launched."""
     if 4 * sum(map(len, texts)) <= START_BYTES_MAX:
         return
-    found = sum(len(text.encode()) for text in texts)
-    if found > START_BYTES_MAX:
-        raise invalid(f"Expected a definition and a start of at most {START_BYTES_MAX:,} bytes, but found {found:,}")
+    size_bytes = sum(len(text.encode()) for text in texts)
+    if size_bytes > START_BYTES_MAX:
+        raise invalid(
+            f"Expected a definition and a start of at most {START_BYTES_MAX:,} bytes, but found {size_bytes:,}"
+        )

@@ -105,10 +105,12 @@ def _arrive(command: c.QueueRun, draft: WorkflowDraft, now_ms: int) -> c.Instanc
 def instance_of(draft: WorkflowDraft, instance_id: int) -> Instance:
     """The instance, which must be one of this workflow, and not of one that was deleted."""
     workflow = workflow_of(draft.state, draft.key)
-    found = draft.state.instances.get((draft.key, instance_id)) if instance_id >= workflow.first_instance_id else None
-    if found is None:
+    instance = (
+        draft.state.instances.get((draft.key, instance_id)) if instance_id >= workflow.first_instance_id else None
+    )
+    if instance is None:
         raise not_found(f"Expected instance {instance_id} of workflow {draft.key!r} to exist, but it does not")
-    return found
+    return instance
 
 
 def ended_instance(draft: WorkflowDraft, instance_id: int) -> tuple[Instance, Origin]:
@@ -157,9 +159,9 @@ def _params_of_unrun(command: c.QueueRun, draft: WorkflowDraft, origin: Origin, 
 
 
 def _created(
-    command: c.QueueRun, found: tuple[Instance, Origin], params: str, *, key: str, now_ms: int
+    command: c.QueueRun, before: tuple[Instance, Origin], params: str, *, key: str, now_ms: int
 ) -> c.InstanceCreated:
-    instance, origin = found
+    instance, origin = before
     return c.InstanceCreated(
         request_id=command.request_id,
         author=command.author,

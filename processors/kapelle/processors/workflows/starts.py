@@ -80,16 +80,16 @@ class Batch:
 
     def arrivals(self) -> list[Arrival]:
         """The outcome of each start, in order. If one of them is wrong, all are refused, with the reason of each."""
-        found: list[Arrival] = []
+        arrivals: list[Arrival] = []
         wrong: list[tuple[int, Refused]] = []
         for number, start in enumerate(self.command.starts):
             try:
                 _check_request_id(start.request_id)
-                found.append(self._duplicate(start) or self._created(start))
+                arrivals.append(self._duplicate(start) or self._created(start))
             except Refused as refused:
                 wrong.append((number, refused))
         if not wrong:
-            return found
+            return arrivals
         if len(self.command.starts) == 1:
             raise wrong[0][1]
         errors = [f"starts[{number}]: {refused.message}" for number, refused in wrong]

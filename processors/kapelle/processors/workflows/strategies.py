@@ -97,5 +97,5 @@ def refusal_of_switch(before: Rule, after: Rule, counts: Counts) -> str | None:
     """Why a workflow cannot be switched to a rule now; None if it can."""
     if before is after or after not in GUARDS:
         return None
-    found = GUARDS[after](counts)
-    return None if found is None else f"Cannot switch from {before} to {after}: expected {found}"
+    expected = GUARDS[after](counts)
+    return None if expected is None else f"Cannot switch from {before} to {after}: expected {expected}"

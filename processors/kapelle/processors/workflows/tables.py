@@ -1,7 +1,8 @@
 """The tables of `workflows`, by workflow id: the definition, the instances, and which are queued, running or failed.
 
 Two rows are read and written by nearly every decision, `workflows` and `counts`, and both are small. What is large (a
-definition, parameters) has rows of its own, which are read only when a run is launched. Whatever is in the queue is
+definition, parameters) has rows of its own, which are read only when a run is launched. So are breakpoints, if the
+counts say that there are any. Whatever is in the queue is
 found by its place, with all that its launch needs in one row, so a queue of a million costs what a queue of ten does.
 """
 
@@ -30,6 +31,8 @@ class Counts(msgspec.Struct, frozen=True, omit_defaults=True):
     failed: int = 0  # neither unblocked nor restarted
     displaced: int = 0  # of those that are queued: they are ended, and nothing is launched until they are
     generation: int = 0  # how often a queue was displaced that one decision could not end
+    breakpoints: int = 0
+    breakpoints_generation: int = 0  # how often the breakpoints have changed, those of deleted workflows included
 
 
 class Version(msgspec.Struct, frozen=True):
@@ -111,6 +114,13 @@ class Armed(msgspec.Struct, frozen=True):
     version: int
 
 
+class Breakpoint(msgspec.Struct, frozen=True):
+    """Who set a breakpoint, and when."""
+
+    author: str
+    at_ms: int
+
+
 class WorkflowTables(Tables):
     """The tables of one partition."""
 
@@ -126,3 +136,5 @@ class WorkflowTables(Tables):
     running = table("running", key=tuple[str, int], row=Running)
     armed = table("armed", key=tuple[str, str], row=Armed)  # by trigger id
     failed = table("failed", key=tuple[str, int], row=Failed)
+    # By step, version, instance id, run id and attempt; 0 for all of them.
+    breakpoints = table("breakpoints", key=tuple[str, str, int, int, int, int], row=Breakpoint)

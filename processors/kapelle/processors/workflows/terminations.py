@@ -71,8 +71,8 @@ def terminate_instances(command: c.TerminateInstances, draft: WorkflowDraft, now
     _check_action(command.action)
     workflow_of(draft.state, draft.key)
     upto = _upto(command, draft)
-    found = _alive(draft, max(command.after_instance_id, 0), upto)
-    batch, is_last = found[:TERMINATED_MAX], len(found) <= TERMINATED_MAX
+    runs = _alive(draft, max(command.after_instance_id, 0), upto)
+    batch, is_last = runs[:TERMINATED_MAX], len(runs) <= TERMINATED_MAX
     wanted = Termination(command.request_id, command.author, command.action, command.reason)
     count = sum(terminate(draft, run, wanted, now_ms=now_ms) for run in batch)
     draft.emit(
@@ -108,8 +108,8 @@ def _alive(draft: WorkflowDraft, after: int, upto: int) -> list[Run]:
 
 @on_draft.carries_out(c.UnblockInstances)
 def unblock_instances(command: c.UnblockInstances, draft: WorkflowDraft, now_ms: int) -> Done:
-    found = _failed(command, draft)
-    for instance_id in found[:UNBLOCKED_MAX]:
+    instance_ids = _failed(command, draft)
+    for instance_id in instance_ids[:UNBLOCKED_MAX]:
         draft.emit(
             c.InstanceUnblocked(
                 request_id=command.request_id,
@@ -121,11 +121,13 @@ def unblock_instances(command: c.UnblockInstances, draft: WorkflowDraft, now_ms:
             )
         )
     launch_queued(draft, now_ms)
-    if len(found) > UNBLOCKED_MAX:
-        rest = replace(command, after_instance_id=found[UNBLOCKED_MAX - 1], upto_instance_id=_upto(command, draft))
+    if len(instance_ids) > UNBLOCKED_MAX:
+        rest = replace(
+            command, after_instance_id=instance_ids[UNBLOCKED_MAX - 1], upto_instance_id=_upto(command, draft)
+        )
         draft.send(WORKFLOW_INTERNAL, draft.key, rest)
         return LATER
-    if not found and not command.after_instance_id:
+    if not instance_ids and not command.after_instance_id:
         return unchanged("There is nothing to unblock", instance_id=command.instance_id)
     return Done(instance_id=command.instance_id)
 

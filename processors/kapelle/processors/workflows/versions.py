@@ -6,6 +6,7 @@ from kapelle.processors.decisions import Done, unchanged
 from kapelle.processors.definitions import DefinitionRefused, Push, merged_properties, parse_push
 from kapelle.processors.refusals import Refused, badly_defined, invalid
 from kapelle.processors.workflows.arming import arm
+from kapelle.processors.workflows.limits import step_concurrency_of, tell_limit
 from kapelle.processors.workflows.processor import WorkflowDraft, on_draft
 from kapelle.processors.workflows.properties import change
 from kapelle.processors.workflows.queue import launch_queued
@@ -115,7 +116,8 @@ def deactivate_workflow(command: c.DeactivateWorkflow, draft: WorkflowDraft, now
 
 @on_draft.carries_out(c.DeleteWorkflow)
 def delete_workflow(command: c.DeleteWorkflow, draft: WorkflowDraft, now_ms: int) -> Done:
-    workflow_of(draft.state, draft.key)
+    workflow = workflow_of(draft.state, draft.key)
+    limit = step_concurrency_of(draft.state, draft.key)
     counts = counts_of(draft.state, draft.key)
     if counts.queued or counts.running:
         raise Refused(
@@ -123,7 +125,14 @@ def delete_workflow(command: c.DeleteWorkflow, draft: WorkflowDraft, now_ms: int
             f"Workflow {draft.key!r} has {counts.queued} queued and {counts.running} running instances",
         )
     draft.emit(
-        c.WorkflowDeleted(request_id=command.request_id, author=command.author, workflow_id=draft.key, at_ms=now_ms)
+        c.WorkflowDeleted(
+            request_id=command.request_id,
+            author=command.author,
+            workflow_id=draft.key,
+            at_ms=now_ms,
+            snapshot=workflow.snapshot + 1,
+        )
     )
+    tell_limit(draft, command.author, before=limit)
     arm(draft, now_ms)
     return Done()

@@ -12,8 +12,7 @@ import msgspec
 
 from kapelle.processors.initiators import initiator_of
 from kapelle.processors.keys import ids_in
-from kapelle.processors.parents import read_parent
-from kapelle.processors.parents import INLINE
+from kapelle.processors.parents import INLINE, read_parent
 from kapelle.processors.wiring import ids_of
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import ChildKind, InstanceStatus, StepStatus

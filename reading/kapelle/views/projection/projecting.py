@@ -3,19 +3,29 @@
 from typing import Final
 
 from kapelle.processors.runs.timeline import entry_of
-from kapelle.processors.wiring import CANCELLATIONS, RUN_EVENTS, SIGNAL_EVENTS, TASKS, TRIGGER_EVENTS, WORKFLOW_EVENTS
+from kapelle.processors.wiring import (
+    CANCELLATIONS,
+    PERMIT_EVENTS,
+    RUN_EVENTS,
+    SIGNAL_EVENTS,
+    TASKS,
+    TRIGGER_EVENTS,
+    WORKFLOW_EVENTS,
+)
 from kapelle.schemas import contracts as c
 from kapelle.topology.journal import Entry
 from kapelle.views.projection.at import At, tell
+from kapelle.views.projection.permits import OF_PERMITS
 from kapelle.views.projection.runs import OF_RUNS, task_cancelled, task_given
 from kapelle.views.projection.signals import OF_SIGNALS
 from kapelle.views.projection.triggers import OF_TRIGGERS
 from kapelle.views.projection.workflows import OF_WORKFLOWS
 from kapelle.views.rows import Cells, Rows
 
-FOLLOWED: Final = (WORKFLOW_EVENTS, RUN_EVENTS, TASKS, CANCELLATIONS, SIGNAL_EVENTS, TRIGGER_EVENTS)
+FOLLOWED: Final = (WORKFLOW_EVENTS, RUN_EVENTS, TASKS, CANCELLATIONS, SIGNAL_EVENTS, TRIGGER_EVENTS, PERMIT_EVENTS)
 EVENTS: Final = {WORKFLOW_EVENTS.name: OF_WORKFLOWS, RUN_EVENTS.name: OF_RUNS}
-SIGNALLED: Final = {SIGNAL_EVENTS.name: OF_SIGNALS, TRIGGER_EVENTS.name: OF_TRIGGERS}
+# Events that belong to no workflow and no instance: their keys are read by those who project them.
+OTHERS: Final = {SIGNAL_EVENTS.name: OF_SIGNALS, TRIGGER_EVENTS.name: OF_TRIGGERS, PERMIT_EVENTS.name: OF_PERMITS}
 
 KEY_CHARS_MAX: Final = 256
 
@@ -37,11 +47,11 @@ def project(rows: Rows, entry: Entry) -> None:
             if timeline_entry is not None:
                 tell(rows, at, timeline_entry)
         return
-    signalled = SIGNALLED.get(entry.stream)
-    if signalled is not None:
-        project_signal = signalled.get(kind)
-        if project_signal is not None:
-            project_signal(rows, entry, value)
+    others = OTHERS.get(entry.stream)
+    if others is not None:
+        project_other = others.get(kind)
+        if project_other is not None:
+            project_other(rows, entry, value)
     elif isinstance(value, c.Task):
         task_given(rows, value)
     elif isinstance(value, c.CancelTask):

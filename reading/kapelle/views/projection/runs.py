@@ -26,6 +26,7 @@ def _run_started(rows: Rows, at: At, event: c.RunStarted) -> None:
         "timeout_at_ms": event.timeout_at_ms,
         "run_properties": event.run_properties,
         "steps": as_json(event.steps) if event.steps else None,
+        "breakpoints": as_json(event.breakpoints) if event.breakpoints else None,
     }
     rows.put("runs", run, cells)
     child_started_to_run(rows, at, event)
@@ -66,6 +67,8 @@ def _changed_cells(event: c.StepChanged, status: StepStatus) -> Cells:
         cells["params"] = event.params
     if event.token is not None:
         cells["token"] = event.token
+    if event.permits:
+        cells["permits"], cells["permits_held"] = as_json(event.permits), 0
     if event.worker is not None:
         cells["worker"] = event.worker
     if event.answer is not None:
@@ -74,17 +77,39 @@ def _changed_cells(event: c.StepChanged, status: StepStatus) -> Cells:
         cells["timeout_at_ms"] = event.timeout_at_ms
     if event.lease_at_ms is not None:
         cells["lease_at_ms"] = event.lease_at_ms
+    _set_by_status(cells, event, status)
+    return cells
+
+
+def _set_by_status(cells: Cells, event: c.StepChanged, status: StepStatus) -> None:
     if status in COMPLETE:
         cells["successors"] = as_json(event.successors) if event.successors else EMPTY
     if status in TERMINAL:
         cells["ended_at_ms"] = event.at_ms
-    return cells
+    elif status is StepStatus.WAITING_FOR_PERMITS:
+        cells["permits_at_ms"] = event.at_ms
+    elif status is StepStatus.PAUSED:
+        cells["paused_at_ms"] = event.at_ms
 
 
 def _first_cells(event: c.StepChanged) -> Cells:
     if StepStatus.STARTING in event.statuses:
         return {"created_at_ms": event.at_ms, "started_at_ms": event.at_ms}
     return {"created_at_ms": event.at_ms}
+
+
+def _breakpoints_changed(rows: Rows, at: At, event: c.BreakpointsChanged) -> None:
+    cells: Cells = {"breakpoints": as_json(event.breakpoints) if event.breakpoints else None}
+    rows.put("runs", (at.workflow_id, at.instance_id, event.run_id), cells)
+
+
+def _permit_received(rows: Rows, at: At, event: c.PermitReceived) -> None:
+    key = (at.workflow_id, at.instance_id, event.run_id, event.step_id, event.iteration, event.attempt)
+    rows.put("attempts", key, {"permits_held": event.held})
+
+
+def _limit_learned(_: Rows, __: At, ___: c.LimitLearned) -> None:
+    """What a partition of the engine knows of a tag is of no interest to people."""
 
 
 def _loop_entered(rows: Rows, at: At, event: c.LoopEntered) -> None:
@@ -165,6 +190,9 @@ OF_RUNS: Final[Mapping[type[object], Callable[[Rows, At, Any], None]]] = {
     c.ActionTaken: only_told,
     c.RestartRequested: only_told,
     c.RunEnded: _run_ended,
+    c.BreakpointsChanged: _breakpoints_changed,
+    c.PermitReceived: _permit_received,
+    c.LimitLearned: _limit_learned,
     **OF_CHILDREN,
     c.CommandSettled: command_settled,
     c.CommandRefused: command_refused,

@@ -8,6 +8,7 @@ import msgspec
 from kapelle.schemas import contracts as c
 from kapelle.views.labels import declared_tags, labels_of
 from kapelle.views.projection.at import STANDINGS, At, outcome
+from kapelle.views.projection.breakpoints import OF_BREAKPOINTS
 from kapelle.views.projection.children import placed
 from kapelle.views.rows import Cell, Cells, Rows
 
@@ -91,7 +92,7 @@ def _properties_changed(rows: Rows, at: At, event: c.PropertiesChanged) -> None:
 
 def _workflow_deleted(rows: Rows, at: At, event: c.WorkflowDeleted) -> None:
     rows.forget(at.workflow_id)
-    for table in ("versions", "properties"):
+    for table in ("versions", "properties", "breakpoints"):
         rows.erase(table, {"workflow_id": at.workflow_id})
     _note(rows, at, event, "Deleted the workflow")
 
@@ -185,6 +186,7 @@ OF_WORKFLOWS: Final[Mapping[type[object], Callable[[Rows, At, Any], None]]] = {
     c.TerminationProgressed: _termination_progressed,
     c.InstanceEnded: _instance_ended,
     c.InstanceUnblocked: only_told,
+    **OF_BREAKPOINTS,
     c.CommandSettled: command_settled,
     c.CommandRefused: command_refused,
 }

@@ -118,6 +118,8 @@ def step_record(row: sqlite3.Row) -> Record:
         "message": row["message"] or None,
         "waiting_for": _waiting_for(row),
         "create_time": row["created_at_ms"],
+        "pause_time": row["paused_at_ms"],
+        "wait_permit_time": row["permits_at_ms"],
         "start_time": row["started_at_ms"],
         "end_time": row["ended_at_ms"],
         "timeout_time": row["timeout_at_ms"],

@@ -32,6 +32,7 @@ from kapelle.topology.tables.buckets import FLOORS
 ROUNDS_MAX: Final = 6
 DIFFERING_MAX: Final = 100_000  # more than any cycle writes: so many are no matter of moments
 COPY_ROWS: Final = 10_000
+BROKEN_MAX: Final = 10
 
 Rows = dict[bytes, Differing]
 
@@ -59,13 +60,14 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     differences: int = 0
     first: Difference | None = None
+    broken: Sequence[str] = ()  # the first laws of the processor that do not hold, with the rows
     skipped: str = ""  # why it was not compared
     unreadable: int = 0  # records that are no events of ours, and were passed over
     unread: Sequence[tuple[int, str]] = ()  # the first of them: their offsets, and why
 
     @property
     def is_right(self) -> bool:
-        return self.first is None
+        return self.first is None and not self.broken
 
 
 class Stores(msgspec.Struct, frozen=True):
@@ -201,6 +203,12 @@ def _verdict(fold: Folding, wrong: list[Differing], rows: int) -> Verdict:
         rows=rows,
         differences=len(wrong),
         first=described(fold.state, min(wrong)) if wrong else None,
+        broken=tuple(islice(_broken(fold), BROKEN_MAX)),
         unreadable=fold.unreadable.count,
         unread=tuple(fold.unreadable.first),
     )
+
+
+def _broken(fold: Folding) -> Iterator[str]:
+    """What is wrong with the tables although they are the fold of the history."""
+    return (problem for law in fold.processor.laws for problem in law(fold.state.reader))

@@ -28,30 +28,30 @@ def layers_for(context: RunContext, step: StepPlan, params: Params) -> tuple[Par
     run = context.run
     around = [ParamsLayer(digest, layer_of(context.state, digest).text) for digest in run.layers]
     names = handed_down(step.step)
-    of_step = values_json({name: one for name, one in params.items() if name in names})
+    of_step = values_json({name: param for name, param in params.items() if name in names})
     own = [text for text in (run.params, of_step) if text != NOTHING_GIVEN]
     return (*around, *(ParamsLayer(digest_of(text), text) for text in own))
 
 
 def given_back(parent: Parent, key: str, state: Runs, status: InstanceStatus) -> str:
     """What the parent asks for, as JSON: parameters of steps, and for a while step the values of the next round."""
-    found: dict[str, object] = {}
+    returned: dict[str, object] = {}
     if parent.asks:
-        found["steps"] = _of_steps(key, parent.asks, state)
+        returned["steps"] = _of_steps(key, parent.asks, state)
     # No other round follows one that has not succeeded.
     if parent.carries and status is InstanceStatus.SUCCEEDED:
-        found["carried"] = _carried(key, parent.carries, state)
-    text = msgspec.json.encode(found).decode() if found else NOTHING_GIVEN
+        returned["carried"] = _carried(key, parent.carries, state)
+    text = msgspec.json.encode(returned).decode() if returned else NOTHING_GIVEN
     return text if len(text) <= VALUES_CHARS_MAX else TOO_LARGE
 
 
 def _of_steps(key: str, asks: tuple[str, ...], state: Runs) -> dict[str, dict[str, msgspec.Raw]]:
-    found: dict[str, dict[str, msgspec.Raw]] = {}
-    for step_id, _, name in (one.partition("/") for one in asks):
+    by_step: dict[str, dict[str, msgspec.Raw]] = {}
+    for step_id, _, name in (asked.partition("/") for asked in asks):
         known = _params(key, step_id, state)
         if name in known:
-            found.setdefault(step_id, {})[name] = known[name]
-    return found
+            by_step.setdefault(step_id, {})[name] = known[name]
+    return by_step
 
 
 def _params(key: str, step_id: str, state: Runs) -> Mapping[str, msgspec.Raw]:
@@ -62,11 +62,11 @@ def _params(key: str, step_id: str, state: Runs) -> Mapping[str, msgspec.Raw]:
 def _carried(key: str, names: tuple[str, ...], state: Runs) -> dict[str, msgspec.Raw]:
     """Of all steps with a parameter of the name, the one that was created last decides."""
     rows = sorted((row.sequence, step_id) for (_, step_id), row in state.steps.prefix((key,)))
-    found: dict[str, msgspec.Raw] = {}
+    carried: dict[str, msgspec.Raw] = {}
     for _, step_id in rows:
         known = _params(key, step_id, state)
-        found.update({name: known[name] for name in names if name in known})
-    return found
+        carried.update({name: known[name] for name in names if name in known})
+    return carried
 
 
 _decode: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

@@ -203,13 +203,13 @@ def note_launch(flow: Flow, step_id: str, fan: FanRow, numbers: Sequence[int], f
 def _next(flow: Flow, step_id: str, fan: FanRow, weight: int) -> tuple[list[int], int]:
     """The numbers of the next children to launch, and the first number that was not looked at."""
     wanted, number = min(counts.room(fan), flow.may_send(weight)), fan.next
-    found: list[int] = []
+    numbers: list[int] = []
     last = min(fan.total, fan.next + LOOKED_AT_MAX - 1)
-    while number <= last and len(found) < wanted:
+    while number <= last and len(numbers) < wanted:
         if not counts.is_kept(fan, flow.state.children.get((flow.key, step_id, number))):
-            found.append(number)
+            numbers.append(number)
         number += 1
-    return found, number
+    return numbers, number
 
 
 def inputs_text(context: RunContext, step_id: str) -> str:
@@ -221,12 +221,12 @@ def inputs_text(context: RunContext, step_id: str) -> str:
 def inputs_of(flow: Flow, step: StepPlan, fan: FanRow) -> Params:
     """The parameters of a step that has children. They may hold thousands of loop values, and are read for each batch
     of children: so those used last are kept, by their digest."""
-    found = _inputs.get(fan.digest)
-    if found is None:
+    inputs = _inputs.get(fan.digest)
+    if inputs is None:
         while len(_inputs) >= INPUTS_CACHED:
             del _inputs[next(iter(_inputs))]
-        found = _inputs[fan.digest] = flow.inputs(step)
-    return found
+        inputs = _inputs[fan.digest] = flow.inputs(step)
+    return inputs
 
 
 _inputs: Final[dict[str, Params]] = {}

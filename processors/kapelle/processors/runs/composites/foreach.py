@@ -41,14 +41,14 @@ def begin(flow: Flow, launch: Launch) -> None:
     if wrong is None and total > ITERATIONS_MAX:
         wrong = f"Expected loop_params of at most {ITERATIONS_MAX:,} iterations, but found more"
     wrong = wrong or _too_many(identity.iterations_above(flow), total)
-    one = fan.on_path(flow, launch.attempt.step_id)
+    restarted = fan.on_path(flow, launch.attempt.step_id)
     keep = Keep.SUCCEEDED if fan.is_resumed(flow, launch.attempt) else Keep.NOTHING
-    if wrong is None and (one is not None or keep is not Keep.NOTHING):
+    if wrong is None and (restarted is not None or keep is not Keep.NOTHING):
         # Children are kept by number, so the new combinations must include the numbers of the kept ones.
         wrong = _shrunk(flow, launch.attempt.step_id, total)
     wrong = wrong or fan.is_too_deep(flow)
     if wrong is None and total:
-        restart = INCOMPLETE if one is None else one[1]
+        restart = INCOMPLETE if restarted is None else restarted[1]
         wrong = _refusal(flow, launch.step, launch.params, launch.params_json, restart=restart)
     if wrong is not None:
         fan.refuse(flow, launch, wrong)
@@ -59,8 +59,8 @@ def begin(flow: Flow, launch: Launch) -> None:
         return
     step = launch.step.step
     planned = Planned(ChildKind.FOREACH, total, step.concurrency or 0, step.strict_ordering)
-    if one is not None:
-        _begin_with(flow, launch, planned, one)
+    if restarted is not None:
+        _begin_with(flow, launch, planned, restarted)
         return
     fan.begin(flow, launch, planned, keep)
     _launch(flow, launch.step, launch.params, arrays)
@@ -76,11 +76,11 @@ def _too_many(above: int, total: int) -> str | None:
     )
 
 
-def _begin_with(flow: Flow, launch: Launch, planned: Planned, one: tuple[int, Restart]) -> None:
+def _begin_with(flow: Flow, launch: Launch, planned: Planned, restarted: tuple[int, Restart]) -> None:
     """Run one iteration again, and then those that were never launched. All others are kept."""
     before = fan.fan_at(flow, launch.attempt.step_id)
     fan.begin(flow, launch, replace(planned, next=before.next), Keep.ALL)
-    wrong = again(flow, launch.step, *one)
+    wrong = again(flow, launch.step, *restarted)
     if wrong is not None:
         fan.give_up(flow, launch.step, wrong)
 
@@ -136,7 +136,9 @@ def _refusal(flow: Flow, step: StepPlan, params: Params, inputs: str, *, restart
     """Why the largest iteration cannot be started; None if it can."""
 
     def largest() -> str:
-        longest = {name: max(array, key=lambda one: len(json_text(one))) for name, array in _arrays(params)[0].items()}
+        longest = {
+            name: max(array, key=lambda item: len(json_text(item))) for name, array in _arrays(params)[0].items()
+        }
         return max(restart.params or "", loop_values(longest, ITERATIONS_MAX), key=len)
 
     return refusal_of_start(flow, step, params, Own(largest, 2 * len(inputs), restart))
@@ -145,10 +147,10 @@ def _refusal(flow: Flow, step: StepPlan, params: Params, inputs: str, *, restart
 def _arrays(params: Params) -> tuple[Arrays, str | None]:
     """The arrays to combine, or why there are none."""
     given = params.get(LOOP_PARAMS)
-    found = given.value if given is not None else None
-    if not isinstance(found, dict):
+    arrays = given.value if given is not None else None
+    if not isinstance(arrays, dict):
         return {}, "Expected loop_params as a map of arrays, but found none"
-    for name, value in found.items():
+    for name, value in arrays.items():
         if not isinstance(value, ARRAYS):
             return {}, f"Expected an array for {name!r} in loop_params, but found a {type(value).__name__}"
-    return found, None
+    return arrays, None

@@ -137,4 +137,6 @@ def _of_block(text: str, block: str) -> str:
     if text == "{}":
         return text
     inside = ids_in_block(block)
-    return msgspec.json.encode({name: one for name, one in parsed_object(text).items() if name in inside}).decode()
+    return msgspec.json.encode(
+        {name: params for name, params in parsed_object(text).items() if name in inside}
+    ).decode()

@@ -64,14 +64,14 @@ def begin(flow: Flow, launch: Launch) -> None:
 
 def _again(flow: Flow, attempt: Attempt) -> tuple[int, str, Restart] | None:
     """The round that a restart goes on with, its loop values as they were, and how it is restarted."""
-    found = fan.on_path(flow, attempt.step_id)
+    again = fan.on_path(flow, attempt.step_id)
     before = flow.state.fans.get((flow.key, attempt.step_id))
     # Only the first attempt of a restarted run resumes the last round: a retry begins with round 1.
-    if found is None and before is not None and attempt.attempt == 1 and fan.is_resumed(flow, attempt):
+    if again is None and before is not None and attempt.attempt == 1 and fan.is_resumed(flow, attempt):
         policy = fan.downstream(flow, attempt.step_id) or RestartPolicy.RESTART_FROM_INCOMPLETE
-        found = (before.next - 1, Restart(policy))
-    row = None if found is None else flow.state.children.get((flow.key, attempt.step_id, found[0]))
-    return None if found is None or row is None else (found[0], row.given, found[1])
+        again = (before.next - 1, Restart(policy))
+    row = None if again is None else flow.state.children.get((flow.key, attempt.step_id, again[0]))
+    return None if again is None or row is None else (again[0], row.given, again[1])
 
 
 def _first_again(flow: Flow, step_id: str) -> Restart | None:
@@ -93,7 +93,7 @@ def ended(flow: Flow, step: StepPlan, row: StepRow, children: FanRow, end: c.Rec
     try:
         if given is None:
             wrong = "Expected the values of the next round to fit into a record, but they are too large"
-        elif not _holds(flow, step, attempt, params, {name: one.value for name, one in values_of(given).items()}):
+        elif not _holds(flow, step, attempt, params, {name: value.value for name, value in values_of(given).items()}):
             flow.finish(step, attempt, (StepStatus.FINISHING,), flow.inputs(step))
             return
         else:
@@ -112,7 +112,7 @@ def _carried(before: str, given_back: str) -> str | None:
     back = read_back(given_back)
     if back.is_too_large:
         return None
-    return plain_json({**{name: one.value for name, one in values_of(before).items()}, **back.carried})
+    return plain_json({**{name: value.value for name, value in values_of(before).items()}, **back.carried})
 
 
 def _launch(flow: Flow, step: StepPlan, params: Params, given: str, *, restart: Restart | None = None) -> None:
@@ -131,7 +131,7 @@ def _launch(flow: Flow, step: StepPlan, params: Params, given: str, *, restart: 
             at_ms=flow.now_ms,
         )
     )
-    values = {name: one.value for name, one in values_of(given).items()}
+    values = {name: value.value for name, value in values_of(given).items()}
     block = Block(flow, step, params, carries=tuple(values))
     row = flow.state.children.get((flow.key, step_id, number))
     block.start(number, row, {**values, CONDITION: True}, restart=restart)
@@ -144,18 +144,18 @@ def _own(given: str, inputs: str, restart: Restart | None = None) -> Own:
 
 def _first_values(params: Params) -> tuple[Values, str | None]:
     given = params.get(LOOP_PARAMS)
-    found = given.value if given is not None else None
-    if not isinstance(found, dict):
+    values = given.value if given is not None else None
+    if not isinstance(values, dict):
         return {}, "Expected loop_params as a map of values, but found none"
-    for name, value in found.items():
+    for name, value in values.items():
         if not isinstance(value, SCALARS):
             return {}, f"Expected text, a number, true or false for {name!r} in loop_params, but found another value"
-    return found, None
+    return values, None
 
 
 def _holds(flow: Flow, step: StepPlan, attempt: Attempt, params: Params, values: Values) -> bool:
     """Whether the condition is true. A `ParamError` if it has no value."""
-    of_workflow = {name: one.value for name, one in flow.expressions.workflow.items()}
-    of_step = {name: one.value for name, one in params.items() if name != LOOP_PARAMS}
+    of_workflow = {name: evaluated.value for name, evaluated in flow.expressions.workflow.items()}
+    of_step = {name: evaluated.value for name, evaluated in params.items() if name != LOOP_PARAMS}
     known = {**of_workflow, **of_step, **values, LOOP_INDEX: -1}
     return flow.expressions.is_true(step.step.condition or "false", attempt, known)

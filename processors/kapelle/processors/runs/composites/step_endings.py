@@ -87,14 +87,14 @@ def running_after(context: RunContext, step_id: str, told: int, last: int) -> tu
         return [], told
     rows = context.state.children.range((context.key, step_id, told + 1), (context.key, step_id, last + 1))
     seen = list(islice(rows, LOOKED_AT_MAX + 1))
-    found: list[int] = []
+    numbers: list[int] = []
     for (_, _, number), child in seen[:LOOKED_AT_MAX]:
-        if len(found) == may_send:
-            return found, told
+        if len(numbers) == may_send:
+            return numbers, told
         told = number
         if child.status is IN_PROGRESS:
-            found.append(number)
-    return found, told if len(seen) > LOOKED_AT_MAX else last
+            numbers.append(number)
+    return numbers, told if len(seen) > LOOKED_AT_MAX else last
 
 
 def _stop(context: RunContext, step_id: str, fan: FanRow, number: int, reason: str) -> None:

@@ -101,9 +101,9 @@ def _again(flow: Flow, attempt: Attempt, workflow_id: str) -> tuple[str, Restart
     row = flow.state.children.get((flow.key, attempt.step_id, 1))
     if row is None or "/" not in row.child:
         return None
-    found = fan.on_path(flow, attempt.step_id)
-    if found is not None:
-        return row.child, found[1]
+    on_path = fan.on_path(flow, attempt.step_id)
+    if on_path is not None:
+        return row.child, on_path[1]
     if not _is_of(row.child, workflow_id):
         return None
     if fan.is_resumed(flow, attempt) and row.status is not InstanceStatus.SUCCEEDED:
@@ -121,9 +121,9 @@ def _is_of(child: str, workflow_id: str) -> bool:
 
 def _name_wrong(params: Params) -> str | None:
     given = params.get(SUBWORKFLOW_ID)
-    found = given.value if given is not None else None
-    if not isinstance(found, str) or not found or "/" in found:
-        return f"Expected the id of a workflow as subworkflow_id, but found {found!r:.80}"
+    workflow_id = given.value if given is not None else None
+    if not isinstance(workflow_id, str) or not workflow_id or "/" in workflow_id:
+        return f"Expected the id of a workflow as subworkflow_id, but found {workflow_id!r:.80}"
     return None
 
 
