@@ -68,6 +68,7 @@ class Model:
         self.versions = 1
         self.running: dict[int, Run] = {}
         self.known: dict[int, set[Breakpoint]] = {}
+        self.resumed: set[Breakpoint] = set()  # those that were deleted so that their attempts continue
         self.owed: set[tuple[Run, Breakpoint]] = set()  # removals that runs have not been told of yet
 
     def of(self, run: Run) -> set[Breakpoint]:
@@ -88,11 +89,13 @@ class Model:
         assert self.known[instance_id] == self.of(run)
         assert change.generation == self.changes
         if change.removed is not None:
+            assert change.removed in self.resumed
             assert has(fields_of(change.removed), run)
             self.owed.discard((run, change.removed))
 
     def deleted(self, point: Breakpoint) -> None:
         """Whatever runs now and may be held by it has to be told."""
+        self.resumed.add(point)
         self.owed |= {(run, point) for run in self.running.values() if has(fields_of(point), run)}
 
     def is_told(self) -> bool:
