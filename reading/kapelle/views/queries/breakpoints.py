@@ -109,34 +109,34 @@ def _paused_record(connection: sqlite3.Connection, pause: sqlite3.Row) -> Record
 
 def held_by(row: sqlite3.Row) -> list[Record]:
     """The breakpoints that match an attempt now: its columns, and the breakpoints of its run."""
-    return [_of_run(found) for found in _matching(row)]
+    return [_of_run(point) for point in _matching(row)]
 
 
 def _matching(row: sqlite3.Row) -> Iterable[c.Breakpoint]:
     known = _read(row["breakpoints"]) if row["breakpoints"] else ()
-    return (one for one in known if one.step_id == row["step_id"] and one.attempt in (None, row["attempt"]))
+    return (point for point in known if point.step_id == row["step_id"] and point.attempt in (None, row["attempt"]))
 
 
-def _of_run(found: c.Breakpoint) -> Record:
+def _of_run(point: c.Breakpoint) -> Record:
     return {
-        "step_id": found.step_id,
-        "workflow_version_id": found.version,
-        "workflow_instance_id": found.instance_id,
-        "workflow_run_id": found.run_id,
-        "step_attempt_id": found.attempt,
-        "create_time": found.at_ms,
-        "created_by": found.author,
+        "step_id": point.step_id,
+        "workflow_version_id": point.version,
+        "workflow_instance_id": point.instance_id,
+        "workflow_run_id": point.run_id,
+        "step_attempt_id": point.attempt,
+        "create_time": point.at_ms,
+        "created_by": point.author,
     }
 
 
 def pause_text(row: sqlite3.Row) -> str:
     """Who has paused an attempt, and since when it waits."""
-    authors = ", ".join(dict.fromkeys(found.author for found in _matching(row)))
+    authors = ", ".join(dict.fromkeys(point.author for point in _matching(row)))
     since = f" since {moment_text(row['paused_at_ms'])}"
     return f"a person to resume it: paused by a breakpoint{f' of {authors}' if authors else ''}{since}"
 
 
 def paused_count(connection: sqlite3.Connection) -> int:
     """How many attempts are paused."""
-    found: int = connection.execute("SELECT COUNT(*) FROM pauses").fetchone()[0]
-    return found
+    count: int = connection.execute("SELECT COUNT(*) FROM pauses").fetchone()[0]
+    return count

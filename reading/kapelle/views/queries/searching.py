@@ -46,8 +46,8 @@ class Search(msgspec.Struct, frozen=True):
 def count_before(connection: sqlite3.Connection, search: Search, place: Sequence[Cell] | None = None) -> int | None:
     """How many rows come before a place, or how many there are; None if there are more than we count."""
     text, given = search.before(place)
-    found: int = connection.execute(f"SELECT COUNT(*) FROM ({text})", given).fetchone()[0]  # noqa: S608 - they are bound
-    return found if found <= COUNTED_MAX else None
+    count: int = connection.execute(f"SELECT COUNT(*) FROM ({text})", given).fetchone()[0]  # noqa: S608 - they are bound
+    return count if count <= COUNTED_MAX else None
 
 
 def page(
