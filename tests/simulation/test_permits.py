@@ -25,7 +25,7 @@ from tests.proof.permits.simulate import problems_of
 FIRST = int(os.environ.get("KAPELLE_SIMULATION_FIRST", "0"))
 SEEDS = range(FIRST, FIRST + int(os.environ.get("KAPELLE_SIMULATION_SEEDS", "24")))
 SMALL_DECISIONS = range(FIRST, FIRST + 4)
-MUTANT_SEEDS_MAX = 20
+MUTANT_SEEDS_MAX = 60
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
