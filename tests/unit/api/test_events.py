@@ -2,6 +2,7 @@
 
 import json
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -243,6 +244,24 @@ def test_the_client_tails_and_reads_histories(api: Place) -> None:
     assert "VersionPushed" in [one.type for one in found]
     assert {(one.stream, one.offset) for one in history.elements} <= {(one.stream, one.offset) for one in found}
     assert len(again) == len(found) - 3
+
+
+def test_events_of_permits_are_those_of_the_instance_that_asks(api: Place) -> None:
+    tag = f"gpu-{uuid.uuid4().hex[:8]}"
+    api.call("POST", "/tag-permits", json={"tag": tag, "max_allowed": 1})
+    name = api.push(step("work", tags=[tag]))
+    instance_id = api.start(name)
+    api.ended(name, instance_id)
+
+    with Client(api.url) as client:
+        types = ["LimitSet", "PermitGranted", "PermitReturned"]
+        of_workflow = client.events.tail(types=types, workflow_ids=[name], from_start=True, quiet_ms=200)
+        asked = [(event.type, event.key, event.workflow_instance_id) for event in of_workflow]
+        changes = client.events.tail(types=["LimitSet"], from_start=True, quiet_ms=200)
+        (change,) = [event for event in changes if event.key == f"tag/{tag}"]
+
+    assert asked == [(kind, f"tag/{tag}", instance_id) for kind in types[1:]]
+    assert (change.workflow_id, change.event["max"]) == (None, 1)
 
 
 def test_a_tail_without_a_token_is_refused_like_any_read(api: Place) -> None:

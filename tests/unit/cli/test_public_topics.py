@@ -75,6 +75,13 @@ def test_only_processors_may_write_public_topics() -> None:
     assert writers == {Role.PROCESSORS}
 
 
+def test_the_api_may_write_commands_of_every_kind() -> None:
+    rights = [acl for acl in acls(topology(prefix="shop")) if acl.role is Role.API and acl.operations == WRITE]
+
+    topics = {acl.name for acl in rights if acl.resource == "TOPIC"}
+    assert topics == {f"shop.{name}" for name in ("workflows.commands", "runs.commands", "permits.commands", "signals")}
+
+
 def test_announcers_may_write_signals_alone() -> None:
     (only,) = [one for one in acls(topology(prefix="shop")) if one.role is Role.ANNOUNCERS]
 
