@@ -46,7 +46,7 @@ from kapelle.topology.settings import Limits, MemberSettings
 from kapelle.topology.tables import MemoryStore
 from kapelle.worker import Answer, Context, Runner, TaskReport, TransportUnavailable, Worker, WorkerSettings
 from tests.integration import metrics_relays
-from tests.integration.api.places import embedded_place, step
+from tests.integration.api.places import Place, embedded_place, step
 from tests.integration.runtime.members import Deployment, until
 from tests.proof.contracts import Hop, Reminder, Tick
 from tests.proof.processors import Counting, counting, reminding, stages, topology
@@ -338,6 +338,9 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Watch:
         for _ in range(2):
             place.start(name)
             look()
+        limit_and_pause(place)
+        until(lambda: moved("kapelle_permits_oldest_wait_seconds"), "a step to wait for a permit", ENOUGH_S)
+        until(lambda: moved("kapelle_steps_paused"), "a step to pause", ENOUGH_S)
         poll = {"worker": "w", "types": ["other"], "max": 1, "wait_ms": 30_000}
         waiting = threading.Thread(target=lambda: httpx.post(f"{place.url}/api/v3/tasks/poll", json=poll, timeout=60))
         waiting.start()
@@ -348,6 +351,16 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Watch:
         place.http.post(f"/workflows/{name}/versions/active/actions/start", json={}, params={"wait_ms": 0})
         until(lambda: moved("kapelle_view_lag_records"), "the view to be behind", ENOUGH_S)
     return seen
+
+
+def limit_and_pause(place: Place) -> None:
+    """A step that holds a permit, one that waits for it, and one that is paused."""
+    place.call("POST", "/tag-permits", json={"tag": "gpu", "max_allowed": 1})
+    limited_name = place.push(step("work", "nobody", tags=["gpu"]), run_strategy="PARALLEL")
+    paused_name = place.push(step("work"))
+    place.call("POST", "/workflows/steps/breakpoints", json={"workflow_id": paused_name, "step_id": "work"})
+    for name in (limited_name, limited_name, paused_name):
+        place.start(name)
 
 
 # Workers ------------------------------------------------------------------------------------------------------------

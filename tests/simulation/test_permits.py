@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kapelle.processors.messages import Message
-from kapelle.processors.permits import deciding, permits, policy
+from kapelle.processors.permits import admission, deciding, permits, policy
 from kapelle.processors.permits.applying import permit_returned
 from kapelle.processors.permits.tables import Limit, PermitTables, holder_key
 from kapelle.processors.runs import gates, pauses
@@ -25,7 +25,7 @@ from tests.proof.permits.simulate import problems_of
 FIRST = int(os.environ.get("KAPELLE_SIMULATION_FIRST", "0"))
 SEEDS = range(FIRST, FIRST + int(os.environ.get("KAPELLE_SIMULATION_SEEDS", "24")))
 SMALL_DECISIONS = range(FIRST, FIRST + 4)
-MUTANT_SEEDS_MAX = 20
+MUTANT_SEEDS_MAX = 60
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -42,7 +42,7 @@ def test_permits_are_held_within_limits_and_nothing_stays_paused_without_a_break
 
 
 def test_the_same_holds_when_a_decision_admits_only_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deciding, "ADMITTED_MAX", 1)
+    monkeypatch.setattr(admission, "ADMITTED_MAX", 1)
 
     assert [f"seed {seed}: {problems[:3]}" for seed in SMALL_DECISIONS if (problems := problems_of(seed))] == []
 
@@ -65,6 +65,7 @@ def test_a_permit_above_the_limit_is_found_out(monkeypatch: pytest.MonkeyPatch) 
         return limit.max is None or limit.held <= limit.max
 
     monkeypatch.setattr(deciding, "has_room", generous)
+    monkeypatch.setattr(admission, "has_room", generous)
 
     assert finds("got a permit although")
 
@@ -91,7 +92,7 @@ def test_a_permit_that_is_returned_twice_is_found_out(monkeypatch: pytest.Monkey
 
 
 def test_an_attempt_that_waits_while_there_is_room_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deciding, "_admit", lambda *_: None)
+    monkeypatch.setattr(deciding, "admit_waiting", lambda *_: None)
 
     assert finds("wait, but")
 
@@ -100,7 +101,7 @@ def test_an_admission_out_of_turn_is_found_out(monkeypatch: pytest.MonkeyPatch) 
     def from_below(limit: Limit) -> int:
         return max(number for number, count in enumerate(limit.waiting) if count)
 
-    monkeypatch.setattr(deciding, "next_class", from_below)
+    monkeypatch.setattr(admission, "next_class", from_below)
 
     assert finds("was admitted before")
 

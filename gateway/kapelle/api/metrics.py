@@ -124,11 +124,11 @@ def depths(connection: sqlite3.Connection) -> list[str]:
 def _permits(connection: sqlite3.Connection, now_ms: int) -> Iterator[str]:
     """What is limited, what is held and what waits: of some tags, and of each kind of limit."""
     tags, kinds = tag_sums(connection), kind_sums(connection)
-    yield from lines_of(MAX, [({"tag": one.name}, one.max or 0) for one in tags])
+    yield from lines_of(MAX, [({"tag": tag.name}, tag.max or 0) for tag in tags])
     for number, (label, sums) in enumerate((("tag", tags), ("kind", kinds))):
-        yield from lines_of(HELD[number], [({label: one.name}, one.held) for one in sums])
-        yield from lines_of(WAITS[number], [({label: one.name}, one.waiting) for one in sums])
-        yield from lines_of(OLDEST[number], [({label: one.name}, _waited_ms(one, now_ms)) for one in sums])
+        yield from lines_of(HELD[number], [({label: each.name}, each.held) for each in sums])
+        yield from lines_of(WAITS[number], [({label: each.name}, each.waiting) for each in sums])
+        yield from lines_of(OLDEST[number], [({label: each.name}, _waited_ms(each, now_ms)) for each in sums])
 
 
 def _waited_ms(of: LimitSum, now_ms: int) -> int:

@@ -29,9 +29,9 @@ class SharedQueries:
                 self._known.clear()
             known = self._known[name] = state, asyncio.ensure_future(self._here.read(query))
         # One of those who wait may be cancelled: the others still want to know.
-        found: T = await asyncio.shield(known[1])
-        return found
+        value: T = await asyncio.shield(known[1])
+        return value
 
 
-def _failed(asked: asyncio.Future[Any]) -> bool:
-    return asked.done() and (asked.cancelled() or asked.exception() is not None)
+def _failed(future: asyncio.Future[object]) -> bool:
+    return future.done() and (future.cancelled() or future.exception() is not None)

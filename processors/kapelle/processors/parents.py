@@ -1,7 +1,7 @@
 """What a child tells its parent when it has ended, or was never created."""
 
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -18,8 +18,8 @@ TOO_LARGE: Final = '{"is_too_large":true}'
 class GivenBack(msgspec.Struct, frozen=True):
     """What a child gives back to its parent: values of JSON."""
 
-    steps: dict[str, dict[str, Any]] = {}  # by step: the parameters that the parent asks for
-    carried: dict[str, Any] = {}  # the loop values of the next round
+    steps: dict[str, dict[str, object]] = {}  # by step: the parameters that the parent asks for
+    carried: dict[str, object] = {}  # the loop values of the next round
     is_too_large: bool = False  # nothing is given back
 
 

@@ -102,7 +102,7 @@ def _symbols(plan: Symbols, contract: str) -> Read:
 def _choice(plan: Choice, contract: str) -> Read:
     branches = tuple(_reader(branch, contract) for branch in plan.branches)
 
-    def read(data: bytes, at: int) -> tuple[Any, int]:
+    def read(data: bytes, at: int) -> tuple[object, int]:
         n, at = wire.long_at(data, at)
         if not 0 <= n < len(branches):
             raise Corrupt(f"a branch below {len(branches)}", str(n))
@@ -116,7 +116,7 @@ def _fields(plan: Fields, contract: str) -> Read:
         return _refusal(plan.missing[0], contract)
     steps = tuple((name, _reader(step, contract)) for name, step in plan.steps)
 
-    def read(data: bytes, at: int) -> tuple[dict[str, Any], int]:
+    def read(data: bytes, at: int) -> tuple[dict[str, object], int]:
         values = {}
         for name, read_field in steps:
             value, at = read_field(data, at)

@@ -5,8 +5,8 @@
 3. Who waits is admitted by class, turn and ticket. A class is passed over at most `PASSED_OVER_MAX` times in a row,
    and if several have waited so long, `PASSED_OVER_MAX` + 3 times.
 4. Nobody waits while there is room. A decision is one event or a few: one that makes room or adds an attempt, and the
-   admissions that follow from it. So between two decisions either nobody waits, or there is no room, or the last one
-   has admitted as many as a decision may: then `AdmitWaiting` is on its way, or the decision before it goes on.
+   admissions that follow from it. So between two decisions either nobody waits, or there is no room, or the last
+   decision has emitted `AdmissionsLeft`: then a timer admits the rest.
 """
 
 from collections import Counter
@@ -16,7 +16,6 @@ from typing import Any, Final
 import msgspec
 
 from kapelle.processors.keys import TREE
-from kapelle.processors.permits import deciding
 from kapelle.processors.wiring import PERMIT_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Criticality
@@ -49,7 +48,7 @@ class Book(msgspec.Struct):
     turns: dict[tuple[Criticality, str], int] = msgspec.field(default_factory=dict)  # the last one of each workflow
     turn: Counter[Criticality] = msgspec.field(default_factory=Counter)  # the latest one that was admitted from
     passed_over: Counter[Criticality] = msgspec.field(default_factory=Counter)
-    admitted: int = 0  # from the queue, since the last other event
+    is_admitting: bool = False  # a timer admits the rest
     before: Any = None
     problems: list[str] = msgspec.field(default_factory=list)
     longest: int = 0  # how often a class was passed over in a row
@@ -79,21 +78,18 @@ class Book(msgspec.Struct):
                 self._grant(event)
             case c.PermitReturned():
                 self._return(event)
-        self.admitted = self.admitted + 1 if _is_admission(event) else 0
+            case c.AdmissionsLeft():
+                self.is_admitting = True
+        self.is_admitting = self.is_admitting and self.is_idle
         self.before = event
 
     def _problem(self, text: str) -> None:
         self.problems.append(f"{self.key}: {text}")
 
     def _check_idle(self, event: Any) -> None:
-        if not self.is_idle or _is_admission(event):
+        if not self.is_idle or self.is_admitting or _is_admission(event) or isinstance(event, c.AdmissionsLeft):
             return
-        # An attempt that brings a higher limit along is one decision: the limit, its place, and the admissions.
-        brought_limit = isinstance(self.before, c.LimitSet) and not self.before.request_id
-        if brought_limit and isinstance(event, c.PermitQueued):
-            return
-        if self.admitted < deciding.ADMITTED_MAX:
-            self._problem(f"{len(self.waiting)} wait although {len(self.held)} of {self.max} are held, before {event}")
+        self._problem(f"{len(self.waiting)} wait although {len(self.held)} of {self.max} are held, before {event}")
 
     def _limit(self, event: c.LimitSet | c.LimitRemoved, most: int | None) -> None:
         if event.sequence <= self.sequence:
@@ -147,6 +143,7 @@ class Book(msgspec.Struct):
         if better and self.passed_over[place.criticality] < PASSED_OVER_MAX:
             self._problem(f"{holder} of {place.criticality} was admitted before {sorted(better)}")
         self.turn[place.criticality] = max(self.turn[place.criticality], place.turn)
+        self._forgive(place)
         self.passed_over = Counter({one: self.passed_over[one] + 1 for one in left if one is not place.criticality})
         self.longest = max(self.longest, *self.passed_over.values(), 0)
         if any(count > PASSED_OVER_MAX + len(CLASSES) - 1 for count in self.passed_over.values()):
@@ -160,12 +157,22 @@ class Book(msgspec.Struct):
         elif was_held is not event.was_held:
             self._problem(f"{holder} returned {'a place' if was_held else 'a permit'} that it did not have")
         self.held.discard(holder)
-        self.waiting.pop(holder, None)
+        place = self.waiting.pop(holder, None)
+        if place is not None:
+            self._forgive(place)
+            if all(other.criticality is not place.criticality for other in self.waiting.values()):
+                del self.passed_over[place.criticality]
         if self.key.startswith(TREE) and not self.held and not self.waiting:
             self.max, self.sequence, self.ticket = None, 0, 0  # the tree is forgotten, with all its numbers
             self.turns.clear()
             self.turn.clear()
             self.passed_over.clear()
+
+    def _forgive(self, left: Place) -> None:
+        """A workflow of which nobody waits any more owes nothing for turns that it took and did not use."""
+        of_workflow = (left.criticality, left.workflow_id)
+        if all((other.criticality, other.workflow_id) != of_workflow for other in self.waiting.values()):
+            self.turns[of_workflow] = min(self.turns[of_workflow], self.turn[left.criticality])
 
 
 def _is_admission(event: Any) -> bool:

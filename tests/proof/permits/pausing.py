@@ -147,6 +147,8 @@ class Pauses:
 
     def _change(self, run: Run, event: c.StepChanged) -> None:
         holder = attempt_of(run.key, event)
+        if holder not in run.status:
+            run.resumed.discard(event.step_id)  # a new attempt meets the breakpoint again
         for before, after in pairwise((run.status.get(holder, S.NOT_CREATED), *event.statuses)):
             problem = run.problem_of(before, after, holder)
             self.problems += [problem] if problem else []

@@ -21,6 +21,7 @@ POLICIES: Final = (
     RestartPolicy.RESTART_FROM_BEGINNING,
 )
 ENDINGS: Final = (Action.STOP, Action.KILL, Action.SKIP)
+OTHER_PARAMS: Final = json.dumps({"x": {"type": "LONG", "value": 2}})
 
 Precise = dict[str, int]
 Point = tuple[str, str, tuple[tuple[str, int], ...]]  # a workflow, a step and the other fields of a breakpoint
@@ -111,7 +112,10 @@ class People:
         return _set_point(point, request_id)
 
     def _resume(self, request_id: str) -> Published:
-        return _act(*self._step(self.paused), Action.RESUME, request_id)
+        key, step_id = self._step(self.paused)
+        given = OTHER_PARAMS if self._chance.random() < 0.4 else "{}"
+        resume = c.ActOnStep(request_id, AUTHOR, step_id, Action.RESUME, "for the proof", step_run_params=given)
+        return RUN_COMMANDS.name, key, resume
 
     # Runs and steps ---------------------------------------------------------------------------------------------------
 

@@ -44,7 +44,10 @@ from tests.support.broker import Broker, BrokerSettings, open_private_broker
 
 LEAVES_OF_A_FLOW: Final = 20  # on average
 FLOWS_PER_INSTANCE: Final = 4  # so many flows for each instance of a flow
-KILL_EVERY_S: Final = 3.0  # on average: steps get on in between
+KILL_EVERY_S: Final = 2.0  # on average
+KILLS_MIN_PER_S: Final = 1 / 6
+PROGRESS_MIN: Final = 20  # records between kills
+PROGRESS_S_MAX: Final = 20.0  # in which there may be none, because everything waits for people
 FIRST_POINTS: Final = 6
 STARTED_WITHIN: Final = 0.7  # of the time of kills
 DEEDS_PER_S: Final = 12.0
@@ -187,14 +190,11 @@ class PermitProof:
         return [] if watch.instances else [f"expected an instance within {BEGIN_S} s", *self.members.failed()]
 
     def _kill_for_a_while(self, watch: StepWatch) -> list[str]:
-        until = time.monotonic() + self.plan.kills_s
-        while time.monotonic() < until:
+        until, kills_min = time.monotonic() + self.plan.kills_s, self.plan.kills_s * KILLS_MIN_PER_S
+        while time.monotonic() < until or self.kills < kills_min:
             shortest_s, longest_s = KILL_PAUSE_S
             pause_s = min(max(self._chance.expovariate(1 / KILL_EVERY_S), shortest_s), longest_s)
-            next_kill = time.monotonic() + pause_s
-            while (left_s := next_kill - time.monotonic()) > 0:
-                watch.look(min(left_s, LOOK_S))
-                self._people.active, self._people.paused = watch.active(), watch.active(StepStatus.PAUSED)
+            self._look_on(watch, pause_s)
             for number in self._chance.sample(PROCESSORS, 2 if self._chance.random() < BOTH else 1):
                 self.members.kill(number)
                 self.kills += 1
@@ -203,6 +203,15 @@ class PermitProof:
                 return problems
             self._say(f"{self.kills} kills; {watch.left()}")
         return []
+
+    def _look_on(self, watch: StepWatch, pause_s: float) -> None:
+        """Wait for the next kill. Kills faster than a failover would stop everything, and disturb nothing."""
+        began, records = time.monotonic(), watch.records
+        while (passed_s := time.monotonic() - began) < pause_s or watch.records < records + PROGRESS_MIN:
+            watch.look(LOOK_S / 5)
+            self._people.active, self._people.paused = watch.active(), watch.active(StepStatus.PAUSED)
+            if passed_s > PROGRESS_S_MAX:
+                return
 
     def _drain(self, watch: StepWatch, requests: Iterable[str] = ()) -> list[str]:
         """Wait until these requests are answered, everything has ended, and nothing is left to fold."""

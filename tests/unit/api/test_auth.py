@@ -17,6 +17,7 @@ from tests.integration.api.places import Place, definition, embedded_place
 TOKENS = {Role.VIEWER: "viewer-token", Role.OPERATOR: "operator-token", Role.ADMIN: "admin-token"}
 
 # What each role may do at least. Every route of the API is in this table: a test holds it complete.
+ATTEMPT = "{workflow_id}/instances/{instance_id}/runs/{run_id}/steps/{step_id}/attempts/{attempt}"
 ROUTES: list[tuple[Role, str, str]] = [
     (Role.ADMIN, "POST", "/workflows"),
     (Role.ADMIN, "POST", "/workflows/yaml"),
@@ -62,6 +63,24 @@ ROUTES: list[tuple[Role, str, str]] = [
     ),
     (Role.OPERATOR, "POST", "/workflows/{workflow_id}/instances/{instance_id}/steps/{step_id}/actions/restart"),
     (Role.OPERATOR, "PUT", "/workflows/{workflow_id}/instances/{instance_id}/steps/{step_id}/actions/{action}"),
+    (Role.OPERATOR, "PUT", "/workflows/{workflow_id}/instances/{instance_id}/steps/{step_id}/actions/resume"),
+    (Role.OPERATOR, "POST", "/workflows/steps/breakpoints"),
+    (Role.VIEWER, "GET", "/workflows/steps/breakpoints"),
+    (Role.OPERATOR, "DELETE", "/workflows/steps/breakpoints"),
+    (Role.VIEWER, "GET", "/workflows/steps/breakpoints/paused-step-attempts"),
+    (
+        Role.OPERATOR,
+        "PUT",
+        f"/workflows/steps/breakpoints/{ATTEMPT}/actions/resume",
+    ),
+    (Role.ADMIN, "POST", "/tag-permits"),
+    (Role.VIEWER, "GET", "/tag-permits"),
+    (Role.VIEWER, "GET", "/tag-permits/{tag:name}"),
+    (Role.ADMIN, "DELETE", "/tag-permits/{tag:name}"),
+    (Role.VIEWER, "GET", "/permits"),
+    (Role.VIEWER, "GET", "/permits/{kind}/{name:name}"),
+    (Role.VIEWER, "GET", "/permits/{kind}/{name:name}/holders"),
+    (Role.VIEWER, "GET", "/permits/{kind}/{name:name}/waiting"),
     (Role.OPERATOR, "POST", "/signals"),
     (Role.VIEWER, "GET", "/signals"),
     (Role.VIEWER, "GET", "/signals/{name:name}/instances"),
@@ -90,6 +109,8 @@ VALUES = {
     "step_id": "a",
     "attempt": "1",
     "name": "gold",
+    "tag": "gold",
+    "kind": "tag",
     "action": "stop",
     "sequence": "1",
     "offset": "0",
@@ -107,7 +128,7 @@ def called(place: Place, method: str, path: str, token: str | None, **more: Any)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     if path == "/events":  # it would never end
         more["params"] = {"wait_ms": 0}
-    return place.http.request(method, path.replace("{name:name}", "{name}").format(**VALUES), headers=headers, **more)
+    return place.http.request(method, path.replace(":name}", "}").format(**VALUES), headers=headers, **more)
 
 
 def test_every_route_is_in_the_table_of_roles() -> None:

@@ -1,9 +1,11 @@
 """Attempts ask for permits and give them back."""
 
+import pytest
+
 from kapelle.processors.permits.tables import Limit
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Criticality
-from tests.unit.permits.world import World, holder, types
+from tests.unit.permits.world import FIT, World, holder, types
 
 
 def test_there_are_never_more_holders_than_the_limit() -> None:
@@ -104,6 +106,13 @@ def test_an_attempt_that_waits_no_longer_leaves_the_queue_and_admits_nobody() ->
     assert events == [c.PermitReturned("tag/gpu", holder("b"), was_held=False, at_ms=events[0].at_ms)]
     assert (world.held(), world.waiting()) == (["a"], ["c"])
     assert world.row().waiting == (0, 0, 1, 0)
+
+
+@pytest.mark.parametrize("key", ["", "etl", "etl/0", "etl/x", "a/b/1"])
+def test_a_request_of_what_is_no_instance_is_unfit(key: str) -> None:
+    asking = c.RequestPermit(c.PermitHolder(key, 1, "load", 1, 1), "etl", Criticality.MEDIUM)
+
+    assert FIT[c.RequestPermit]("tag/gpu", asking) is not None
 
 
 def test_attempts_of_one_step_hold_permits_of_their_own() -> None:

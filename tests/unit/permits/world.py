@@ -25,7 +25,7 @@ from tests.unit.workflows.test_reads import CountedTable
 
 KEY = "tag/gpu"
 NOW_MS = 1_700_000_000_000
-FIT = checks_of(PERMIT_COMMANDS) | checks_of(PERMIT_INTERNAL)
+FIT = checks_of(PERMIT_COMMANDS) | checks_of(PERMIT_INTERNAL, permits.readers)
 FIT_EVENTS = checks_of(PERMIT_EVENTS)
 FIT_ANSWERS = checks_of(RUN_INTERNAL)
 

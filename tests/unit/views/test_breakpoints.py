@@ -7,8 +7,9 @@ import pytest
 from kapelle.processors.runs.composites.identity import inline_id
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import ChildKind, StepStatus
+from kapelle.views import BadCursor
 from kapelle.views.queries import breakpoints, steps, workflows
-from kapelle.views.queries.pages import PageRequest
+from kapelle.views.queries.pages import PageRequest, cursor_of
 from kapelle.views.queries.searching import Search
 from tests.unit.views.gates import (
     PAUSED,
@@ -227,3 +228,18 @@ def test_no_list_reads_or_sorts_a_whole_table(search: Search) -> None:
             is_whole = after is None and not search.where
             assert [line for line in plan if line.startswith("USE TEMP")] == []
             assert is_whole or plan[0].startswith("SEARCH"), plan
+
+
+def test_a_cursor_of_another_list_is_refused() -> None:
+    with written([]).reading() as connection, pytest.raises(BadCursor):
+        breakpoints.paused(connection, PageRequest(2, cursor_of(["etl"])), "etl", "load")
+
+
+def test_the_breakpoints_of_a_deleted_workflow_are_gone() -> None:
+    deleted = c.WorkflowDeleted(request_id="r", author="ann", workflow_id="etl", at_ms=9)
+    entries = of_workflows("etl", was_set("etl", breakpoint_of()), deleted, was_set("etl", breakpoint_of("again")))
+
+    for database in both(entries):
+        with database.reading() as connection:
+            found = breakpoints.listed(connection, PageRequest())["elements"]
+            assert [one["step_id"] for one in found] == ["again"]

@@ -17,8 +17,10 @@ from kapelle.views.queries import permits, steps
 from kapelle.views.queries.pages import PageRequest, cursor_of
 from kapelle.views.queries.requests import outcomes
 from kapelle.views.queries.searching import Search
+from kapelle.views.retention import DAY_MS
 from tests.unit.views.gates import WAITS, busy_limits, changed, entries, give_back, limit, request, unlimit
-from tests.unit.views.histories import dump, entries_of, fold, view_of, written
+from tests.unit.views.histories import definition, dump, entries_of, fold, step, view_of, written
+from tests.unit.views.test_aging import aged
 from tests.unit.views.test_folding import shuffled
 
 KEYS = ("tag/a", "tag/b", "workflow/etl", "tree/etl/1", "tree/etl/2")
@@ -272,6 +274,44 @@ def test_a_step_tells_what_it_waits_for_before_the_view_has_seen_the_queue() -> 
     found = waiting_step(view_of(Engine()), 3, "tag/gpu")
 
     assert found["waiting_for"] == "a permit of tag/gpu, since 2027-01-15T08:00:00Z"
+
+
+# Retention ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_limit_of_a_tree_leaves_with_its_instance() -> None:
+    engine = Engine()
+    engine.push(definition("etl", step("a")))
+    for number in (1, 2):
+        engine.start("etl")
+        request(engine, f"tree/etl/{number}", number, most=1)
+        give_back(engine, f"tree/etl/{number}", number)
+        engine.advance(3 * DAY_MS)
+    views = view_of(engine)
+
+    aged(engine, views, 4)
+
+    assert [row[0] for row in dump(views.database)["limits"]] == ["tree/etl/2"]
+
+
+def test_tags_that_nobody_limits_leave_and_of_others_old_changes() -> None:
+    engine = Engine()
+    for most in range(permits.NOTES_MAX + 5):
+        limit(engine, "gpu", most)
+    for tag in ("removed", "held"):
+        limit(engine, tag, 1)
+        request(engine, f"tag/{tag}", 1)
+        unlimit(engine, tag)
+    give_back(engine, "tag/removed", 1)
+    engine.advance(3 * DAY_MS)
+    views = view_of(engine)
+
+    aged(engine, views, 2)
+
+    rows = dump(views.database)
+    assert [row[0] for row in rows["limits"]] == ["tag/gpu", "tag/held"]
+    assert len([row for row in rows["limit_notes"] if row[0] == "tag/gpu"]) == permits.NOTES_MAX
+    assert {row[0] for row in rows["limit_notes"]} == {"tag/gpu", "tag/held"}
 
 
 # Sums and plans -------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Breakpoints, and the attempts that they have paused."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Response
 
@@ -44,7 +44,7 @@ OnlyStep = Annotated[
 ]
 
 
-def _number(name: str, what: str, most: int = INT_MAX) -> Any:
+def _number(name: str, what: str, most: int = INT_MAX) -> object:
     return Query(alias=name, ge=1, le=most, description=f"The {what} of the breakpoint, if it was set with one.")
 
 

@@ -98,10 +98,10 @@ async def remove_limit(here: Here, caller: Writer, tag: Tag) -> Response:
 
 async def _shown(here: Context, limited: str) -> Response:
     mark = here.watermark()
-    found = await here.read(queries.limit, limited)
-    if found is None:
+    limit = await here.read(queries.limit, limited)
+    if limit is None:
         raise no_limit(limited)
-    return json_response(found, mark=mark)
+    return json_response(limit, mark=mark)
 
 
 # All limits -----------------------------------------------------------------------------------------------------------
@@ -124,18 +124,18 @@ async def list_limits(
     mark = here.watermark()
     if kind is None and prefix:
         raise BadRequest("Expected `kind` beside `prefix`, but found only `prefix`")
-    found = await here.read(queries.limits, page, None if kind is None else kind.value, prefix)
-    return json_response(found, mark=mark)
+    limits = await here.read(queries.limits, page, None if kind is None else kind.value, prefix)
+    return json_response(limits, mark=mark)
 
 
 @router.get(f"{ONE}/holders", summary="List the holders of permits", dependencies=VIEWER, responses=READS)
 async def list_holders(here: Reader, kind: KindAt, name: Name, page: Page) -> Response:
     """The attempts that hold a permit, in the order in which they asked for it."""
     mark, limited = here.watermark(), f"{kind.value}/{name}"
-    found = await here.read(queries.holders, limited, page)
-    if found is None:
+    holders = await here.read(queries.holders, limited, page)
+    if holders is None:
         raise no_limit(limited)
-    return json_response(found, mark=mark)
+    return json_response(holders, mark=mark)
 
 
 @router.get(f"{ONE}/waiting", summary="List the attempts that wait for a permit", dependencies=VIEWER, responses=READS)
@@ -145,10 +145,10 @@ async def list_waiting(here: Reader, kind: KindAt, name: Name, page: Page) -> Re
     By criticality, then turns of workflows, then first come. None waits for ever behind a higher one.
     """
     mark, limited = here.watermark(), f"{kind.value}/{name}"
-    found = await here.read(queries.waiting, limited, page, time.time_ns() // 1_000_000)
-    if found is None:
+    queue = await here.read(queries.waiting, limited, page, time.time_ns() // 1_000_000)
+    if queue is None:
         raise no_limit(limited)
-    return json_response(found, mark=mark)
+    return json_response(queue, mark=mark)
 
 
 @router.get(ONE, summary="Get a limit", dependencies=VIEWER, responses=READS)

@@ -129,15 +129,15 @@ def list_breakpoints(
         page,
         form,
         ("workflow", "step", "version", "instance", "run", "attempt", "author", "set"),
-        lambda one: (
-            one.workflow_id,
-            one.step_id,
-            one.workflow_version_id,
-            one.workflow_instance_id,
-            one.workflow_run_id,
-            one.step_attempt_id,
-            one.created_by,
-            tables.at(one.create_time),
+        lambda point: (
+            point.workflow_id,
+            point.step_id,
+            point.workflow_version_id,
+            point.workflow_instance_id,
+            point.workflow_run_id,
+            point.step_attempt_id,
+            point.created_by,
+            tables.at(point.create_time),
         ),
     )
 
@@ -165,14 +165,14 @@ def paused(
         page,
         form,
         ("workflow", "instance", "run", "step", "attempt", "paused", "held by"),
-        lambda one: (
-            one.workflow_id,
-            one.workflow_instance_id,
-            one.workflow_run_id,
-            one.step_id,
-            one.step_attempt_id,
-            tables.at(one.create_time),
-            _held_by(one),
+        lambda attempt: (
+            attempt.workflow_id,
+            attempt.workflow_instance_id,
+            attempt.workflow_run_id,
+            attempt.step_id,
+            attempt.step_attempt_id,
+            tables.at(attempt.create_time),
+            _held_by(attempt),
         ),
     )
     if form is Form.TEXT and page.elements:
@@ -182,15 +182,15 @@ def paused(
 
 
 def _held_by(attempt: "PausedAttempt") -> str:
-    return ", ".join(dict.fromkeys(one.created_by for one in attempt.breakpoints)) or "no breakpoint any more"
+    return ", ".join(dict.fromkeys(point.created_by for point in attempt.breakpoints)) or "no breakpoint any more"
 
 
-def _where(found: "BreakpointRecord") -> str:
+def _where(point: "BreakpointRecord") -> str:
     parts = [
-        ("version", found.workflow_version_id),
-        ("instance", found.workflow_instance_id),
-        ("run", found.workflow_run_id),
-        ("attempt", found.step_attempt_id),
+        ("version", point.workflow_version_id),
+        ("instance", point.workflow_instance_id),
+        ("run", point.workflow_run_id),
+        ("attempt", point.step_attempt_id),
     ]
     text = ", ".join(f"{name} {number}" for name, number in parts if number is not None)
     return f" ({text})" if text else ""

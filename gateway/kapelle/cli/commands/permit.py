@@ -80,12 +80,12 @@ def _extra(text: str | None) -> dict[str, object] | None:
     if text is None:
         return None
     try:
-        found = strict_json(text)
+        extra = strict_json(text)
     except (ValueError, RecursionError) as error:
         raise BadParam(f"Expected --extra to be JSON, but {error}") from None
-    if not isinstance(found, dict):
-        raise BadParam(f"Expected --extra to be an object, but found a {type(found).__name__}")
-    return found
+    if not isinstance(extra, dict):
+        raise BadParam(f"Expected --extra to be an object, but found a {type(extra).__name__}")
+    return extra
 
 
 @group.command()
@@ -126,14 +126,14 @@ def list_limits(
         page,
         form,
         ("kind", "name", "limit", "held", "waiting", "first waits since", "set by"),
-        lambda one: (
-            one.kind,
-            one.name,
-            one.max_allowed,
-            one.held,
-            one.waiting,
-            tables.at(one.oldest_wait_time),
-            one.author,
+        lambda row: (
+            row.kind,
+            row.name,
+            row.max_allowed,
+            row.held,
+            row.waiting,
+            tables.at(row.oldest_wait_time),
+            row.author,
         ),
     )
 
@@ -156,23 +156,23 @@ def show(
       kapelle permit show etl/12 --kind tree -n 100 -o json
     """
     with connected(url) as client:
-        found = client.permits.get(name, kind.value)
+        of_name = client.permits.get(name, kind.value)
         holders = client.permits.holders(name, kind.value, limit=limit)
         waiting = client.permits.waiting(name, kind.value, limit=limit)
-    output.show(Shown(found, holders.elements, waiting.elements), form, _show)
+    output.show(Shown(of_name, holders.elements, waiting.elements), form, _show)
 
 
 def _show(shown: Shown) -> None:
-    found = shown.limit
+    limit = shown.limit
     tables.pairs(
         [
-            (found.kind, found.name),
-            ("limit", found.max_allowed),
-            ("held", found.held),
-            ("waiting", found.waiting),
-            ("set by", found.author),
-            ("set", tables.at(found.modify_time)),
-            *((f"  {name}", msgspec.json.encode(value).decode()) for name, value in found.extra_info.items()),
+            (limit.kind, limit.name),
+            ("limit", limit.max_allowed),
+            ("held", limit.held),
+            ("waiting", limit.waiting),
+            ("set by", limit.author),
+            ("set", tables.at(limit.modify_time)),
+            *((f"  {name}", msgspec.json.encode(value).decode()) for name, value in limit.extra_info.items()),
         ]
     )
     if shown.holders:
@@ -180,8 +180,8 @@ def _show(shown: Shown) -> None:
         tables.show(
             ("holder", "run", "step", "attempt", "criticality", "since", "waited"),
             [
-                (*_whose(one), one.criticality, tables.at(one.granted_time), duration(one.waited_ms))
-                for one in shown.holders
+                (*_whose(holder), holder.criticality, tables.at(holder.granted_time), duration(holder.waited_ms))
+                for holder in shown.holders
             ],
         )
     if shown.waiting:
@@ -189,14 +189,25 @@ def _show(shown: Shown) -> None:
         tables.show(
             ("place", "waits", "run", "step", "attempt", "criticality", "since", "for"),
             [
-                (one.place, *_whose(one), one.criticality, tables.at(one.queued_time), duration(one.waiting_ms))
-                for one in shown.waiting
+                (
+                    waiter.place,
+                    *_whose(waiter),
+                    waiter.criticality,
+                    tables.at(waiter.queued_time),
+                    duration(waiter.waiting_ms),
+                )
+                for waiter in shown.waiting
             ],
         )
-    hidden = found.held - len(shown.holders) + found.waiting - len(shown.waiting)
+    hidden = limit.held - len(shown.holders) + limit.waiting - len(shown.waiting)
     if hidden > 0:
         output.say("more results exist that are not shown: --limit")
 
 
-def _whose(one: "PermitHolder | PermitWaiter") -> tuple[str, int, str, int]:
-    return f"{one.workflow_id} {one.workflow_instance_id}", one.workflow_run_id, one.step_id, one.step_attempt_id
+def _whose(asking: "PermitHolder | PermitWaiter") -> tuple[str, int, str, int]:
+    return (
+        f"{asking.workflow_id} {asking.workflow_instance_id}",
+        asking.workflow_run_id,
+        asking.step_id,
+        asking.step_attempt_id,
+    )

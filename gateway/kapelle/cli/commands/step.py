@@ -68,7 +68,7 @@ def _show(found: "StepRecord") -> None:
             ("waits for", found.waiting_for),
             ("worker", found.worker),
             ("paused since", tables.at(found.pause_time) if found.status == "PAUSED" else None),
-            *((f"  breakpoint of {one.created_by}", tables.at(one.create_time)) for one in found.breakpoints),
+            *((f"  breakpoint of {point.created_by}", tables.at(point.create_time)) for point in found.breakpoints),
             *((f"  {one.limited}", permit_text(one)) for one in found.permits),
             ("began", tables.at(found.start_time)),
             ("took", tables.lasted(found.start_time, found.end_time)),

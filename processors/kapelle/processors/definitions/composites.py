@@ -9,7 +9,7 @@ and never longer than the text that it was taken from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kapelle.processors.definitions.json_text import read_json, write_json
 from kapelle.processors.definitions.limits import ITERATIONS_MAX
@@ -53,7 +53,7 @@ def blocks_of(text: str | bytes) -> dict[str, str]:
     return {body["id"]: _block(body) for kind, body in wrapped if kind in LOOPS}
 
 
-def _block(body: dict[str, Any]) -> str:
+def _block(body: dict[str, object]) -> str:
     return write_json({"id": BLOCK_ID, "steps": body["steps"]})
 
 
@@ -65,9 +65,9 @@ def iterations_of(lengths: Iterable[int]) -> int:
     return count
 
 
-def combination(values: Mapping[str, Sequence[Any]], index: int) -> dict[str, Any]:
+def combination(values: Mapping[str, Sequence[object]], index: int) -> dict[str, object]:
     """The values of one iteration, counted from 0. The first parameter changes fastest."""
-    made: dict[str, Any] = {}
+    made: dict[str, object] = {}
     for name, array in values.items():
         index, place = divmod(index, len(array))
         made[name] = array[place]

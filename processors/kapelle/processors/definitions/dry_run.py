@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from kapelle.processors.definitions.composites import LOOP_INDEX, loop_definitions
 from kapelle.processors.definitions.mentions import expressions_in, names_in, programs_in
@@ -60,7 +60,7 @@ class DryRun:
         self.report = texts.report
         self.texts = texts
         self.untold = {where.removeprefix(f"{path}.") for where in reader.unread}
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, object] = {}
         params = self._needed(self._merge(workflow), list(workflow.params))
         self._drop(params, {name for name, definition in params.items() if not texts.compiles(name, definition)})
         if workflow.signal_triggers or "signal_triggers" in reader.dropped:
@@ -72,12 +72,12 @@ class DryRun:
         self.scope = WorkflowScope(workflow.id, engine)
         self.context = Context(texts.sel, NOW_MS, SEED, engine)
 
-    def known(self, around: tuple[Step, ...]) -> dict[str, Any]:
+    def known(self, around: tuple[Step, ...]) -> dict[str, object]:
         """The values that a step inside these loops can count on: a loop may give the same names other values."""
         inner = {name for loop in around for name in _names_of(loop)}
         return {name: value for name, value in self.values.items() if name not in inner}
 
-    def constant(self, name: str, definition: Definition, path: str, beside: Mapping[str, Definition]) -> Any:
+    def constant(self, name: str, definition: Definition, path: str, beside: Mapping[str, Definition]) -> object:
         """The value that a parameter has in every run; None if only a run can tell. What fails always is reported.
 
         It may refer to parameters `beside` it, if their values are the same in every run too.

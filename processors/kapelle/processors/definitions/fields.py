@@ -28,10 +28,10 @@ def wrong(expected: str) -> PydanticCustomError:
     return PydanticCustomError("wrong", "{expected}", {"expected": expected})
 
 
-def text(chars_max: int, *, expected: str = "text", chars_min: int = 0) -> Callable[[Any], str]:
+def text(chars_max: int, *, expected: str = "text", chars_min: int = 0) -> Callable[[object], str]:
     """A string of bounded length."""
 
-    def check(value: Any) -> str:
+    def check(value: object) -> str:
         if not isinstance(value, str):
             raise wrong(expected)
         if len(value) > chars_max:
@@ -43,11 +43,11 @@ def text(chars_max: int, *, expected: str = "text", chars_min: int = 0) -> Calla
     return check
 
 
-def matching(pattern: re.Pattern[str], chars_max: int, expected: str) -> Callable[[Any], str]:
+def matching(pattern: re.Pattern[str], chars_max: int, expected: str) -> Callable[[object], str]:
     """A string that looks as it should."""
     bounded = text(chars_max, expected=expected)
 
-    def check(value: Any) -> str:
+    def check(value: object) -> str:
         if not pattern.fullmatch(bounded(value)):
             raise wrong(expected)
         return str(value)
@@ -55,7 +55,7 @@ def matching(pattern: re.Pattern[str], chars_max: int, expected: str) -> Callabl
     return check
 
 
-def workflow_id(value: Any) -> str:
+def workflow_id(value: object) -> str:
     """The id of a workflow that people push."""
     name = matching(_WORKFLOW_ID, ID_CHARS_MAX, "an id of letters, digits, '.', '-' and '_'")(value)
     if name.startswith(SYSTEM_PREFIX) or name.endswith(SYSTEM_SUFFIX):
@@ -63,7 +63,7 @@ def workflow_id(value: Any) -> str:
     return name
 
 
-def _step_id(value: Any) -> str:
+def _step_id(value: object) -> str:
     expected = "an id of letters, digits, '.', '-' and '_' that does not begin with a digit"
     name = matching(_STEP_ID, ID_CHARS_MAX, expected)(value)
     if name.startswith(SYSTEM_PREFIX):
@@ -73,10 +73,10 @@ def _step_id(value: Any) -> str:
     return name
 
 
-def integer(least: int, most: int) -> Callable[[Any], int]:
+def integer(least: int, most: int) -> Callable[[object], int]:
     """An integer within bounds."""
 
-    def check(value: Any) -> int:
+    def check(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise wrong(f"an integer from {least} to {most:,}")
         return value
@@ -84,23 +84,23 @@ def integer(least: int, most: int) -> Callable[[Any], int]:
     return check
 
 
-def condition(value: Any) -> str:
+def condition(value: object) -> str:
     """An expression; `true` and `false` may be written without quotes."""
     return str(value).lower() if isinstance(value, bool) else text(TEXT_CHARS_MAX)(value)
 
 
-def boolean(value: Any) -> bool:
+def boolean(value: object) -> bool:
     """`true` or `false`."""
     if not isinstance(value, bool):
         raise wrong("true or false")
     return value
 
 
-def one_of(options: type[E]) -> Callable[[Any], E]:
+def one_of(options: type[E]) -> Callable[[object], E]:
     """A word of a list, in any case."""
     known = {str(option).upper(): option for option in options if option != "OTHER"}
 
-    def check(value: Any) -> E:
+    def check(value: object) -> E:
         option = known.get(value.upper()) if isinstance(value, str) else None
         if option is None:
             raise wrong(f"one of {', '.join(known)}")
@@ -109,7 +109,7 @@ def one_of(options: type[E]) -> Callable[[Any], E]:
     return check
 
 
-def parsable(value: Any) -> int | str:
+def parsable(value: object) -> int | str:
     """A number or text; what the text means is looked at when the parameters are known."""
     if isinstance(value, str):
         return text(NAME_CHARS_MAX)(value)
@@ -118,22 +118,22 @@ def parsable(value: Any) -> int | str:
     return value
 
 
-def text_or_integer(value: Any) -> int | str:
+def text_or_integer(value: object) -> int | str:
     """What a parameter of a signal can be."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise wrong("text or an integer")
     return value
 
 
-def signal_values(value: Any) -> int | str | tuple[int | str, ...]:
+def signal_values(value: object) -> int | str | tuple[int | str, ...]:
     """What a parameter of a signal is compared with: one value, or a list of them."""
     return tuple(text_or_integer(item) for item in value) if isinstance(value, list) else text_or_integer(value)
 
 
-def word(options: Mapping[str, bool]) -> Callable[[Any], bool]:
+def word(options: Mapping[str, bool]) -> Callable[[object], bool]:
     """One of two words, in any case."""
 
-    def check(value: Any) -> bool:
+    def check(value: object) -> bool:
         is_latest = options.get(value.lower()) if isinstance(value, str) else None
         if is_latest is None:
             raise wrong(f"one of {', '.join(options)}")

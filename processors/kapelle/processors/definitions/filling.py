@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
-from typing import Any, Final, TypeVar, get_args
+from typing import Final, TypeVar, get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -31,7 +31,7 @@ EXPECTED: Final[dict[str, Callable[[ErrorDetails], str]]] = {
 }
 
 
-def fill(form: type[F], raw: Any, path: str, *, report: Report, fallback: Raw) -> F:
+def fill(form: type[F], raw: object, path: str, *, report: Report, fallback: Raw) -> F:
     """The form with all that is right in it. Where a required value is wrong or missing, `fallback` stands in."""
     try:
         return form.model_validate(raw)
@@ -62,7 +62,7 @@ def _known_keys(form: type[Form], loc: tuple[str | int, ...]) -> str:
     return f"the key {near[0]!r}" if near else f"only the keys {', '.join(known)}"
 
 
-def _forms_in(annotation: Any) -> Iterator[type[Form]]:
+def _forms_in(annotation: object) -> Iterator[type[Form]]:
     if isinstance(annotation, type) and issubclass(annotation, Form):
         yield annotation
     for inner in get_args(annotation):

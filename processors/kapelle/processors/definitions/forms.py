@@ -63,11 +63,11 @@ class Form(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_nulls(cls, value: Any) -> Any:
+    def _without_nulls(cls, value: object) -> object:
         return {k: v for k, v in value.items() if v is not None} if isinstance(value, dict) else value
 
 
-def _tag(value: Any) -> Any:
+def _tag(value: object) -> object:
     return {"name": value} if isinstance(value, str) else value
 
 
@@ -183,7 +183,7 @@ class OutputForm(Form):
     payload: Raw = {}
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> object:
     """Signals of a step are a list, or an object that holds the list."""
     return value["definitions"] if isinstance(value, dict) and value.keys() == {"definitions"} else value
 
@@ -265,7 +265,7 @@ class StrategyForm(Form):
     workflow_concurrency: Annotated[int | None, PlainValidator(integer(1, WORKFLOW_CONCURRENCY_MAX))] = None
 
 
-def _owner(value: Any) -> Raw:
+def _owner(value: object) -> Raw:
     expected = "a name, or an object with a name"
     owner = {"name": value} if isinstance(value, str) else value
     if not isinstance(owner, dict) or not isinstance(owner.get("name"), str):

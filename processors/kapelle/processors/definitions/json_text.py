@@ -45,7 +45,7 @@ def read_json(text: str | bytes, *, bytes_max: int = PUSH_BYTES_MAX) -> Any:
     return value
 
 
-def write_json(value: Any) -> str:
+def write_json(value: object) -> str:
     """The compact form; keys stay in their order, which is the order of evaluation for parameters."""
     return _encoder.encode(value).decode()
 
@@ -80,7 +80,7 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name}, which is not valid JSON")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     made = dict(pairs)
     if len(made) == len(pairs):
         return made
@@ -90,7 +90,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return marked
 
 
-def _problems(value: Any, path: str, depth: int) -> Iterator[Problem]:
+def _problems(value: object, path: str, depth: int) -> Iterator[Problem]:
     if depth > NESTED_JSON_MAX:
         yield Problem(path, "deeper nesting", f"JSON that nests at most {NESTED_JSON_MAX} deep")
     elif isinstance(value, dict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -49,7 +49,7 @@ def expressions_in(definition: Definition) -> Iterator[str]:
             yield from expressions_in(inner)
 
 
-def _literals(definition: Definition) -> Iterator[Any]:
+def _literals(definition: Definition) -> Iterator[object]:
     if definition.type is not ParamType.MAP:
         yield definition.value
     elif definition.expression is None:
@@ -57,7 +57,7 @@ def _literals(definition: Definition) -> Iterator[Any]:
             yield from _literals(inner)
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     """The texts of a literal in which parameters can stand."""
     if isinstance(value, str):
         yield value

@@ -92,7 +92,7 @@ class Tag(msgspec.Struct, frozen=True):
     namespace: TagNamespace = TagNamespace.USER_DEFINED
     attributes: Mapping[str, Any] = {}
 
-    def as_json(self) -> str | dict[str, Any]:
+    def as_json(self) -> str | dict[str, object]:
         """The short form where nothing is lost by it."""
         if self == Tag(self.name):
             return self.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -41,7 +41,7 @@ class Report:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
 
-    def add(self, path: str, found: Any, expected: str) -> None:
+    def add(self, path: str, found: object, expected: str) -> None:
         """Note what would be right, and what is there instead."""
         self.note(path, shown(found), expected)
 
@@ -65,7 +65,7 @@ class Report:
             raise DefinitionRefused(self.problems)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as JSON, no longer than a sentence can bear."""
     if isinstance(value, str) and len(value) > SHOWN_CHARS_MAX:
         return f"{_json(value[:SHOWN_CHARS_MAX])} and {len(value) - SHOWN_CHARS_MAX:,} characters more"
@@ -75,7 +75,7 @@ def shown(value: Any) -> str:
     return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}…"
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return _encoder.encode(value).decode()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -21,6 +21,8 @@ from kapelle.processors.definitions.limits import PARALLEL_DEFAULT
 from kapelle.processors.definitions.models import Rule, Tag
 from kapelle.processors.definitions.problems import DefinitionRefused, Problem, Report, at
 from kapelle.processors.definitions.reading import Reader
+
+T = TypeVar("T")
 
 SNAPSHOTS_KEPT: Final = 1024
 
@@ -71,7 +73,7 @@ class PropertiesChange(msgspec.Struct, frozen=True):
         return change
 
     @classmethod
-    def read(cls, raw: Any, path: str, *, report: Report, is_push: bool) -> PropertiesChange:
+    def read(cls, raw: object, path: str, *, report: Report, is_push: bool) -> PropertiesChange:
         """The change that an object describes; what is wrong with it is reported."""
         form = fill(PropertiesForm if is_push else UpdateForm, raw, path, report=report, fallback={})
         owner = dict(form.owner) if form.owner else {}
@@ -105,7 +107,7 @@ def _given(form: PropertiesForm, name: str) -> Raw | None:
     return getattr(form, name) if name in form.model_fields_set else None
 
 
-def _strategy(raw: Any, path: str, report: Report) -> StrategyChange | None:
+def _strategy(raw: object, path: str, report: Report) -> StrategyChange | None:
     """The three ways to write a strategy: its rule, the number of a parallel one, or both as an object."""
     if raw is None:
         return None
@@ -222,7 +224,7 @@ def merged_properties(current: Properties | None, change: PropertiesChange, *, i
     )
 
 
-def _either(given: Any, otherwise: Any) -> Any:
+def _either(given: T | None, otherwise: T) -> T:
     return otherwise if given is None else given
 
 

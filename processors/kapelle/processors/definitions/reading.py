@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -71,7 +71,7 @@ class Reader:
         # Whether the ids and transitions of all steps could be read: only then can they be held against each other.
         self.is_whole = True
 
-    def workflow(self, raw: Any, path: str) -> Workflow:
+    def workflow(self, raw: object, path: str) -> Workflow:
         """A workflow with all its steps."""
         form = fill(WorkflowForm, raw, path, report=self.report, fallback=NO_WORKFLOW)
         given = {key for key, value in raw.items() if value is not None} if isinstance(raw, dict) else set()
@@ -99,7 +99,7 @@ class Reader:
                 params[name] = made
         return params
 
-    def _param(self, name: str, body: Any, path: str) -> Definition | None:
+    def _param(self, name: str, body: object, path: str) -> Definition | None:
         try:
             return definition_of(name, body)
         except BadDefinition as error:
@@ -124,7 +124,7 @@ class Reader:
             self.report.add(at(path, "permit"), attributes["permit"], "no permit, which the system sets")
         return Tag(form.name, form.namespace, attributes)
 
-    def steps(self, raw: list[Any], path: str) -> Iterator[Step]:
+    def steps(self, raw: list[object], path: str) -> Iterator[Step]:
         """The steps of one block, and of the blocks inside."""
         for index, wrapped in enumerate(raw):
             kinds = [str(kind) for kind in StepKind]
@@ -136,14 +136,14 @@ class Reader:
                 continue
             yield self.step(StepKind(key), wrapped[key], at(here, key))
 
-    def step(self, kind: StepKind, raw: Any, path: str) -> Step:
+    def step(self, kind: StepKind, raw: object, path: str) -> Step:
         """One step."""
         fallback = {"id": "unknown", "type": "NoOp", "steps": [], "condition": "true", "sub_type": "unknown"}
         form = fill(STEP_FORMS[kind], raw, path, report=self.report, fallback=fallback)
         self._note_transition(form, raw, path)
         return msgspec.structs.replace(self._common(kind, form, path), **self._of_kind(form, path))
 
-    def _note_transition(self, form: StepForm, raw: Any, path: str) -> None:
+    def _note_transition(self, form: StepForm, raw: object, path: str) -> None:
         kept = {"id", *(["transition"] if isinstance(raw, dict) and raw.get("transition") is not None else [])}
         if not isinstance(raw, dict) or not kept <= form.model_fields_set or raw.get("id") != form.id:
             self.is_whole = False
@@ -166,7 +166,7 @@ class Reader:
             signal_outputs=tuple(self._outputs(form.signal_outputs, at(path, "signal_outputs"))),
         )
 
-    def _of_kind(self, form: StepForm, path: str) -> dict[str, Any]:
+    def _of_kind(self, form: StepForm, path: str) -> dict[str, object]:
         """What only steps of this kind have."""
         match form:
             case TypedStepForm():

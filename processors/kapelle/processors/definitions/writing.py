@@ -57,7 +57,7 @@ def _without_defaults(model: msgspec.Struct, special: Raw, *, keep: set[str] | N
     return out
 
 
-def _default(field: msgspec.structs.FieldInfo) -> Any:
+def _default(field: msgspec.structs.FieldInfo) -> object:
     return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 

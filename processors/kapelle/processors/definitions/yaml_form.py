@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from kapelle.processors.definitions.composites import LOOP_PARAMS, SUBWORKFLOW_ID, SUBWORKFLOW_VERSION
 from kapelle.processors.definitions.json_text import write_json
@@ -105,7 +105,7 @@ class _Form:
         joined = self._joined(raw.get("dag"), [job for _, job, _ in found_jobs], at(path, "dag"))
         return [self.step(kind, job, where, joined) for kind, job, where in found_jobs]
 
-    def _joined(self, dag: Any, jobs: list[Raw], path: str) -> Raw:
+    def _joined(self, dag: object, jobs: list[Raw], path: str) -> Raw:
         """The transitions that `dag` gives to jobs, by their ids."""
         names = [str(job.get("id")) for job in jobs]
         if isinstance(dag, dict):
@@ -131,7 +131,7 @@ class _Form:
             step["transition"] = {"successors": self._successors(written, at(path, "transition"))}
         return {"step" if kind == "job" else kind: step}
 
-    def _successors(self, written: Any, path: str) -> Raw:
+    def _successors(self, written: object, path: str) -> Raw:
         """`job`, `IF … THEN job` and at the end `OTHERWISE job`, which is the opposite of all conditions before."""
         made: Raw = {}
         conditions: list[str] = []
@@ -188,7 +188,7 @@ class _Form:
                 self.report.add(here, name, "each parameter once, in params or in ranges")
             values[name] = self._range(bounds, here)
 
-    def _range(self, bounds: Any, path: str) -> Raw:
+    def _range(self, bounds: object, path: str) -> Raw:
         if not isinstance(bounds, dict) or "to" not in bounds or bounds.keys() - {"from", "to", "increment"}:
             self.report.add(path, bounds, "an object with to, and perhaps from and increment")
             return {"type": "LONG_ARRAY", "value": []}

@@ -56,7 +56,7 @@ def params_of(raw: Raw, path: str, report: Report) -> Raw:
     return made
 
 
-def _definition(match: re.Match[str], value: Any, path: str, report: Report) -> Raw:
+def _definition(match: re.Match[str], value: object, path: str, report: Report) -> Raw:
     is_expression, _, written, mode = match.groups()
     declared = TYPES.get(written.lower().replace(" ", "")) if written else None
     if written and declared is None:
@@ -71,7 +71,7 @@ def _definition(match: re.Match[str], value: Any, path: str, report: Report) -> 
     return {"type": kind.value, "value": literal, **extra}
 
 
-def _kind(value: Any, declared: ParamType | None, path: str, report: Report) -> ParamType:
+def _kind(value: object, declared: ParamType | None, path: str, report: Report) -> ParamType:
     inferred = _inferred(value)
     if inferred is None:
         report.add(path, value, "a value with a clear type: no null, and lists of one type")
@@ -83,7 +83,7 @@ def _kind(value: Any, declared: ParamType | None, path: str, report: Report) -> 
     return inferred
 
 
-def _inferred(value: Any) -> ParamType | None:
+def _inferred(value: object) -> ParamType | None:
     if isinstance(value, list):
         if not value:
             return ParamType.STRING_ARRAY

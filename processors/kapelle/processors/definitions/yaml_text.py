@@ -54,10 +54,10 @@ class _Builder:
 
     def __init__(self, events: Iterator[yaml.Event]) -> None:
         self.events = events
-        self.anchors: dict[str, tuple[Any, int]] = {}
+        self.anchors: dict[str, tuple[object, int]] = {}
         self.nodes = 0
 
-    def document(self) -> Any:
+    def document(self) -> object:
         """The value of the only document."""
         next(self.events)
         if isinstance(next(self.events), yaml.StreamEndEvent):
@@ -68,7 +68,7 @@ class _Builder:
             raise _refused("", "a second", "one document")
         return value
 
-    def _value(self, event: yaml.Event, path: str, depth: int) -> Any:
+    def _value(self, event: yaml.Event, path: str, depth: int) -> object:
         if depth > NESTED_JSON_MAX:
             raise _refused(path, "deeper nesting", f"YAML that nests at most {NESTED_JSON_MAX} deep")
         if isinstance(event, yaml.AliasEvent):
@@ -84,7 +84,7 @@ class _Builder:
             self.anchors[anchor] = (value, self.nodes - before + 1)
         return value
 
-    def _built(self, event: yaml.Event, path: str, depth: int) -> Any:
+    def _built(self, event: yaml.Event, path: str, depth: int) -> object:
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(path, depth)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -93,7 +93,7 @@ class _Builder:
             return _scalar(event, path)
         raise _refused(path, f"a {type(event).__name__}", "an object, a list or a scalar")
 
-    def _aliased(self, event: yaml.AliasEvent, path: str) -> Any:
+    def _aliased(self, event: yaml.AliasEvent, path: str) -> object:
         if event.anchor not in self.anchors:
             raise _refused(path, f"*{event.anchor}", "an alias of an earlier anchor")
         value, nodes = self.anchors[event.anchor]
@@ -105,15 +105,15 @@ class _Builder:
         if self.nodes > YAML_NODES_MAX:
             raise _refused(path, "more", f"at most {YAML_NODES_MAX:,} values, those behind aliases included")
 
-    def _sequence(self, path: str, depth: int) -> list[Any]:
-        made: list[Any] = []
+    def _sequence(self, path: str, depth: int) -> list[object]:
+        made: list[object] = []
         while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
             made.append(self._value(event, at(path, len(made)), depth + 1))
         return made
 
-    def _mapping(self, path: str, depth: int) -> dict[str, Any]:
-        made: dict[str, Any] = {}
-        merged: dict[str, Any] = {}
+    def _mapping(self, path: str, depth: int) -> dict[str, object]:
+        made: dict[str, object] = {}
+        merged: dict[str, object] = {}
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
                 raise _refused(path, f"another key {_line(event)}", "keys that are text")
@@ -128,7 +128,7 @@ class _Builder:
         return {**merged, **made} if merged else made
 
 
-def _merged(value: Any, path: str) -> dict[str, Any]:
+def _merged(value: object, path: str) -> dict[str, object]:
     """What `<<` adds: an object, or objects of which the earlier count more."""
     parts = value if isinstance(value, list) else [value]
     if not all(isinstance(part, dict) for part in parts):
@@ -144,7 +144,7 @@ def _is_plain(event: yaml.ScalarEvent) -> bool:
     return not event.style  # quoted and block scalars have one; the C parser says "" where the other says None
 
 
-def _scalar(event: yaml.ScalarEvent, path: str) -> Any:
+def _scalar(event: yaml.ScalarEvent, path: str) -> object:
     text: str = event.value
     if not is_unicode(text):
         raise _refused(path, "an unpaired surrogate", "text in Unicode")

@@ -36,7 +36,7 @@ class Coerced(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-def coerced(name: str, kind: ParamType, value: Any) -> Coerced:
+def coerced(name: str, kind: ParamType, value: object) -> Coerced:
     """The value as that type."""
     convert = CONVERT[kind]
     try:
@@ -46,13 +46,13 @@ def coerced(name: str, kind: ParamType, value: Any) -> Coerced:
     return Coerced(made, "" if _is_natural(kind, value) else f"{found_in_words(value)} was taken as {kind}")
 
 
-def _is_natural(kind: ParamType, value: Any) -> bool:
+def _is_natural(kind: ParamType, value: object) -> bool:
     if kind in ARRAYS:
         return isinstance(value, ARRAYS[kind]) or type(value) in (list, tuple)
     return type(value) in NATURAL[kind]
 
 
-def found_in_words(value: Any) -> str:
+def found_in_words(value: object) -> str:
     """The type of a value and, if it is short, the value."""
     kind = KIND_NAMES.get(type(value), "DOUBLE" if isinstance(value, Decimal) else type(value).__name__)
     # A container is shown only if it is small and flat: what is deep or large would cost more than it tells.
@@ -63,7 +63,7 @@ def found_in_words(value: Any) -> str:
     return f"{kind} {shown}" if len(shown) <= 60 else kind
 
 
-def text_of_scalar(value: Any) -> str:
+def text_of_scalar(value: object) -> str:
     """A string, number or boolean as text."""
     if isinstance(value, str):
         return value
@@ -76,7 +76,7 @@ def text_of_scalar(value: Any) -> str:
     raise TypeError
 
 
-def _long(value: Any) -> int:
+def _long(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise TypeError
     if isinstance(value, str) and (len(value) > 40 or "_" in value or not value.isascii() or value != value.strip()):
@@ -87,7 +87,7 @@ def _long(value: Any) -> int:
     return number
 
 
-def _double(value: Any) -> Decimal | float:
+def _double(value: object) -> Decimal | float:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
         raise TypeError
     if isinstance(value, float | Decimal):
@@ -102,7 +102,7 @@ def _double(value: Any) -> Decimal | float:
     return number
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value: object) -> bool:
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.lower() in ("true", "false"):
@@ -110,8 +110,8 @@ def _boolean(value: Any) -> bool:
     raise TypeError
 
 
-def _array(make: type[list[Any]], element: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def convert(value: Any) -> Any:
+def _array(make: type[list[object]], element: Callable[[object], object]) -> Callable[[object], object]:
+    def convert(value: object) -> object:
         if not isinstance(value, list | tuple):
             raise TypeError
         return make(element(item) for item in value)
@@ -119,13 +119,13 @@ def _array(make: type[list[Any]], element: Callable[[Any], Any]) -> Callable[[An
     return convert
 
 
-def _string_map(value: Any) -> dict[str, str]:
+def _string_map(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
         raise TypeError
     return {str(key): text_of_scalar(item) for key, item in value.items()}
 
 
-def _map(value: Any) -> dict[str, Any]:
+def _map(value: object) -> dict[str, object]:
     if not isinstance(value, dict):
         raise TypeError
     return value

@@ -6,13 +6,13 @@ from typing import Any, Final
 from kapelle.processors.params.definitions import Definition, definitions_of
 
 
-def _at(ts: str, zone: str, pattern: str, shift: str = "") -> dict[str, Any]:
+def _at(ts: str, zone: str, pattern: str, shift: str = "") -> dict[str, object]:
     """A time as text: `ts` and `zone` are expressions, `shift` is a member such as `.minusDays(1)`."""
     moment = f"new DateTime({ts}, DateTimeZone.forID({zone})){shift}"
     return {"type": "STRING", "mode": "MUTABLE_ON_START", "expression": f'return {moment}.toString("{pattern}");'}
 
 
-def _unless_empty(field: str, otherwise: str) -> dict[str, Any]:
+def _unless_empty(field: str, otherwise: str) -> dict[str, object]:
     """A field of the instance, or something else if it has none."""
     text = (
         f'String given = params.getFromInstance("{field}");'
@@ -21,7 +21,7 @@ def _unless_empty(field: str, otherwise: str) -> dict[str, Any]:
     return {"type": "STRING", "mode": "MUTABLE_ON_START", "expression": text}
 
 
-def _reserved(kind: str, call: str) -> dict[str, Any]:
+def _reserved(kind: str, call: str) -> dict[str, object]:
     return {"type": kind, "internal_mode": "RESERVED", "expression": f"return {call};"}
 
 

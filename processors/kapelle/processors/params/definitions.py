@@ -71,12 +71,12 @@ KEYS: Final = frozenset({"type", "value", "expression", "mode", "validator", "ta
 SYSTEM_KEYS: Final = frozenset({"source", "internal_mode"})
 
 
-def definitions_of(raw: Mapping[str, Any], *, trusted: bool = False) -> dict[str, Definition]:
+def definitions_of(raw: Mapping[str, object], *, trusted: bool = False) -> dict[str, Definition]:
     """Read the `params` object of a workflow, a step or a request."""
     return {name: definition_of(name, body, trusted=trusted) for name, body in raw.items()}
 
 
-def definition_of(name: str, raw: Any, *, trusted: bool = False, depth: int = 0) -> Definition:
+def definition_of(name: str, raw: object, *, trusted: bool = False, depth: int = 0) -> Definition:
     """Read one definition. A trusted one may carry what belongs to the system, and may lack a value."""
     if not name:
         raise BadDefinition(name, "its name is empty")
@@ -107,7 +107,7 @@ def definition_of(name: str, raw: Any, *, trusted: bool = False, depth: int = 0)
     )
 
 
-def _literal(name: str, kind: ParamType, value: Any, nested: tuple[bool, int]) -> ParamValue:
+def _literal(name: str, kind: ParamType, value: object, nested: tuple[bool, int]) -> ParamValue:
     trusted, depth = nested
     if kind is ParamType.MAP:
         if not isinstance(value, Mapping):
@@ -119,7 +119,7 @@ def _literal(name: str, kind: ParamType, value: Any, nested: tuple[bool, int]) -
         raise BadDefinition(name, f"its value is {error.found}, which is not a {kind}") from None
 
 
-def _choice(options: type[Any], value: Any, name: str, what: str) -> Any:
+def _choice(options: type[Any], value: object, name: str, what: str) -> Any:
     try:
         return options(str(value).upper())
     except ValueError:
@@ -128,18 +128,18 @@ def _choice(options: type[Any], value: Any, name: str, what: str) -> Any:
         ) from None
 
 
-def _optional(options: type[Any], raw: Mapping[str, Any], key: str, name: str) -> Any:
+def _optional(options: type[object], raw: Mapping[str, object], key: str, name: str) -> Any:
     return None if raw.get(key) is None else _choice(options, raw[key], name, key)
 
 
-def _text(raw: Mapping[str, Any], key: str, name: str) -> str | None:
+def _text(raw: Mapping[str, object], key: str, name: str) -> str | None:
     value = raw.get(key)
     if value is not None and not isinstance(value, str):
         raise BadDefinition(name, f"{key!r} is not a string")
     return value
 
 
-def _tags(name: str, raw: Any) -> tuple[Mapping[str, Any], ...]:
+def _tags(name: str, raw: object) -> tuple[Mapping[str, object], ...]:
     if raw is None:
         return ()
     if not isinstance(raw, list | tuple):
@@ -150,9 +150,9 @@ def _tags(name: str, raw: Any) -> tuple[Mapping[str, Any], ...]:
     return tuple(dict(tag) for tag in tags)
 
 
-def definition_json(definition: Definition) -> dict[str, Any]:
+def definition_json(definition: Definition) -> dict[str, object]:
     """The JSON form, with what the system added."""
-    out: dict[str, Any] = {"type": definition.type.value}
+    out: dict[str, object] = {"type": definition.type.value}
     if definition.expression is not None:
         out["expression"] = definition.expression
     elif definition.value is not None:
@@ -167,7 +167,7 @@ def definition_json(definition: Definition) -> dict[str, Any]:
     return {**definition.meta, **out}
 
 
-def _json_value(definition: Definition) -> Any:
+def _json_value(definition: Definition) -> object:
     if definition.type is ParamType.MAP:
         return {name: definition_json(inner) for name, inner in definition.value.items()}
     return definition.value

@@ -8,7 +8,7 @@ cycle, and the error names it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -63,7 +63,7 @@ class Evaluated(msgspec.Struct, frozen=True):
         """The stage that set it."""
         return self.definition.source
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The definition with the evaluated result and time."""
         out = {
             **definition_json(self.definition),

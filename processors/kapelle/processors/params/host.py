@@ -48,7 +48,7 @@ class SignalParams(msgspec.Struct, frozen=True):
             raise ExtensionFailed(f"Expected a parameter of the {whose} ({known}), but found {names[-1]!r}")
         return value
 
-    def _of(self, signal: tuple[Value, ...]) -> Mapping[Any, Any]:
+    def _of(self, signal: tuple[Value, ...]) -> Mapping[str, object]:
         if not signal and self.unnamed is None:
             raise ExtensionFailed(f"Expected the name of one of the signals ({', '.join(self.by_name)})")
         params = self.by_name.get(signal[0]) if signal else self.unnamed

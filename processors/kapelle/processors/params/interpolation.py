@@ -66,7 +66,7 @@ def at_most(chars_max: int) -> Count:
     return count
 
 
-def _counted(value: Any, count: Count) -> str:
+def _counted(value: object, count: Count) -> str:
     """A value inside a text: arrays and maps as compact JSON."""
     if not isinstance(value, list | tuple | dict):
         text = text_of_scalar(value)

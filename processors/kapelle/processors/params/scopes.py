@@ -16,7 +16,7 @@ A step's own parameter that has no value yet gives way to the workflow's: this i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -46,7 +46,7 @@ class HasValue(Protocol):
     """An evaluated parameter, as far as a scope looks at it."""
 
     @property
-    def value(self) -> Any: ...
+    def value(self) -> object: ...
 
 
 class Scope(Protocol):

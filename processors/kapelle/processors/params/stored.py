@@ -81,7 +81,7 @@ def _as_defined(name: str, definition: Definition, value: Any) -> ParamValue:
     return coerced(name, definition.type, value).value
 
 
-def typed(value: Any) -> ParamValue:
+def typed(value: object) -> ParamValue:
     """A value of JSON as a value of the language: lists become arrays of what their first item is."""
     if isinstance(value, dict):
         return {key: typed(item) for key, item in value.items()}

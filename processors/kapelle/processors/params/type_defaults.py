@@ -20,7 +20,7 @@ def _required(kind: str = "STRING") -> Raw:
     return _one(kind, "REQUIRED")
 
 
-def _provided(value: Any, kind: str = "STRING") -> Raw:
+def _provided(value: object, kind: str = "STRING") -> Raw:
     return _one(kind, "PROVIDED", value=value)
 
 

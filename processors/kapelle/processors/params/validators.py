@@ -28,11 +28,11 @@ class Means(Protocol):
     def budget(self) -> Budget: ...
 
 
-def _size(value: Any) -> int:
+def _size(value: object) -> int:
     return len(value) if isinstance(value, Sized) else 1
 
 
-def _number(value: Any) -> Decimal:
+def _number(value: object) -> Decimal:
     return Decimal(str(value)) if isinstance(value, int | float | Decimal) else Decimal(_size(value))
 
 
@@ -69,7 +69,7 @@ def check_validator(name: str, definition: Definition, sel: Sel) -> None:
         _program_names(name, text, sel)
 
 
-def _annotation(name: str, text: str) -> tuple[Callable[[Any, Decimal], bool], Decimal]:
+def _annotation(name: str, text: str) -> tuple[Callable[[object, Decimal], bool], Decimal]:
     match = _ANNOTATION.fullmatch(text)
     if match is None or match[1] not in ANNOTATIONS:
         known = ", ".join(f"@{known}" for known in ANNOTATIONS)

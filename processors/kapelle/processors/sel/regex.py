@@ -5,9 +5,9 @@ counted before they are spent. Look-around, back-references and possessive quant
 errors.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Protocol
 
 import re2
 
@@ -24,15 +24,45 @@ META = frozenset("\\.[]{}()*+-?^$|")
 _ONE_PASS = re2.compile(r"(?:\\?[^\\\[\](){}|*+?.^$]|\\[dDsSwW.|*+?^$(){}\[\]\\]|\[[^\\\[\]]+\])[+]?")
 
 
+class Pattern(Protocol):
+    """What is used of a compiled pattern of RE2, which has no types."""
+
+    @property
+    def programsize(self) -> int: ...
+
+    @property
+    def groupindex(self) -> Mapping[str, int]: ...
+
+    def finditer(self, text: str) -> "Iterator[Match]": ...
+
+
+class Match(Protocol):
+    """What is used of a match of RE2."""
+
+    @property
+    def re(self) -> Pattern: ...
+
+    def start(self) -> int: ...
+
+    def end(self) -> int: ...
+
+    def span(self) -> tuple[int, int]: ...
+
+    def group(self, number: int) -> str | None: ...
+
+    def groups(self) -> tuple[str | None, ...]: ...
+
+
 @lru_cache(maxsize=128)
-def _compiled(pattern: str) -> Any:
+def _compiled(pattern: str) -> Pattern:
     options = re2.Options()
     options.max_mem = PROGRAM_BYTES_MAX
     options.log_errors = False
-    return re2.compile(pattern, options)
+    made: Pattern = re2.compile(pattern, options)
+    return made
 
 
-def compiled(frame: Frame, pattern: str) -> Any:
+def compiled(frame: Frame, pattern: str) -> Pattern:
     """The compiled pattern. A pattern that is refused has not cost more than one of the allowed length can."""
     if len(pattern) > PATTERN_CHARS_MAX:
         raise BadValue(f"Expected a regular expression of at most {PATTERN_CHARS_MAX} characters")
@@ -50,7 +80,7 @@ def compiled(frame: Frame, pattern: str) -> Any:
     return made
 
 
-def matches(frame: Frame, pattern: str, text: str) -> Iterator[Any]:
+def matches(frame: Frame, pattern: str, text: str) -> Iterator[Match]:
     """Every match in turn, each counted before it is looked for."""
     made = compiled(frame, pattern)
     size = made.programsize

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -31,7 +31,7 @@ class Trigger(msgspec.Struct, frozen=True, omit_defaults=True):
     """Signals that together start a workflow."""
 
     names: dict[str, SignalMatch]
-    params: dict[str, Any] = {}  # definitions as JSON
+    params: dict[str, object] = {}  # definitions as JSON
     condition: str | None = None
     dedup_expr: str | None = None
     since_at_ms: int | None = None

@@ -30,8 +30,8 @@ def where_text(breakpoint_: c.Breakpoint) -> str:
         ("run", breakpoint_.run_id),
         ("attempt", breakpoint_.attempt),
     ]
-    found = ", ".join(f"{name} {number}" for name, number in parts if number is not None)
-    return f"step {breakpoint_.step_id!r}{f' ({found})' if found else ''}"
+    precision = ", ".join(f"{name} {number}" for name, number in parts if number is not None)
+    return f"step {breakpoint_.step_id!r}{f' ({precision})' if precision else ''}"
 
 
 def _note(rows: Rows, at: At, event: c.BreakpointSet | c.BreakpointDeleted, *, author: str, log: str) -> None:

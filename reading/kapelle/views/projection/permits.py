@@ -8,7 +8,7 @@ from kapelle.schemas import contracts as c
 from kapelle.topology.journal import Entry
 from kapelle.views.projection.at import At
 from kapelle.views.projection.workflows import command_refused, command_settled
-from kapelle.views.rows import Cells, Key, Rows
+from kapelle.views.rows import Cell, Cells, Key, Rows
 from kapelle.views.schema_gates import GONE, HOLDS, TREES, WAITS
 
 ENGINE: Final = "kapelle"  # the author of a limit that a definition contains
@@ -20,7 +20,7 @@ def kind_of(limited: str) -> str:
     return limited.partition("/")[0]
 
 
-def _limit(rows: Rows, limited: str, **cells: Any) -> None:
+def _limit(rows: Rows, limited: str, **cells: Cell) -> None:
     rows.put("limits", (limited,), cells, {"kind": kind_of(limited)})
 
 

@@ -1,9 +1,8 @@
 """Breakpoints of workflows, and the attempts that are paused."""
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
-from types import GenericAlias
 from typing import Annotated, Final
 
 import msgspec
@@ -12,27 +11,13 @@ from kapelle.schemas import contracts as c
 from kapelle.views.queries.moments import moment_text
 from kapelle.views.queries.pages import Page, PageRequest
 from kapelle.views.queries.records import Record
-from kapelle.views.queries.searching import Search, page
-from kapelle.views.rows import Cell, Key
+from kapelle.views.queries.searching import Place, Search, page
+from kapelle.views.rows import Key
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-ORDER: Final = {
-    "workflow_id": str,
-    "step_id": str,
-    "version": Number,
-    "instance_id": Number,
-    "run_id": Number,
-    "attempt": Number,
-}
-PAUSE_ORDER: Final = {
-    "at_ms": int,
-    "workflow_id": str,
-    "instance_id": Number,
-    "run_id": Number,
-    "step_id": str,
-    "iteration": Number,
-    "attempt": Number,
-}
+ORDER: Final = ("workflow_id", "step_id", "version", "instance_id", "run_id", "attempt")
+PAUSE_ORDER: Final = ("at_ms", "workflow_id", "instance_id", "run_id", "step_id", "iteration", "attempt")
+STEP_ORDER: Final = ("at_ms", "workflow_id", "instance_id", "run_id", "iteration", "attempt")
 ONE: Final = f"SELECT * FROM breakpoints WHERE ({', '.join(ORDER)}) = (?, ?, ?, ?, ?, ?)"  # noqa: S608 - of our own words
 PAUSED: Final = """SELECT a.*, r.version, r.breakpoints, i.home_instance FROM attempts a
     JOIN runs r USING (workflow_id, instance_id, run_id)
@@ -43,29 +28,28 @@ PAUSED: Final = """SELECT a.*, r.version, r.breakpoints, i.home_instance FROM at
 _read: Final = msgspec.json.Decoder(tuple[c.Breakpoint, ...]).decode
 
 
-def _search(table: str, order: Mapping[str, object], fixed: Mapping[str, Cell]) -> Search:
-    """A list without the columns in its order that are the same in all its rows."""
-    left = {name: kind for name, kind in order.items() if name not in fixed}
-    place = GenericAlias(tuple, tuple(left.values()))
-    return Search(table, tuple(left), place, tuple(f"{name} = ?" for name in fixed), tuple(fixed.values()))
-
-
 def breakpoints_search(workflow_id: str | None = None, step_id: str | None = None) -> Search:
     """Breakpoints of a step, of a workflow or of all, by workflow and step."""
-    fixed: dict[str, Cell] = {} if workflow_id is None else {"workflow_id": workflow_id}
-    if workflow_id is not None and step_id is not None:
-        fixed["step_id"] = step_id
-    return _search("breakpoints", ORDER, fixed)
+    if workflow_id is None:
+        return Search("breakpoints", ORDER, tuple[str, str, Number, Number, Number, Number])
+    of_workflow = ("workflow_id = ?",)
+    if step_id is None:
+        place_of_workflow: Place = tuple[str, Number, Number, Number, Number]
+        return Search("breakpoints", ORDER[1:], place_of_workflow, of_workflow, (workflow_id,))
+    where, given = (*of_workflow, "step_id = ?"), (workflow_id, step_id)
+    return Search("breakpoints", ORDER[2:], tuple[Number, Number, Number, Number], where, given)
 
 
 def pauses_search(workflow_id: str | None = None, step_id: str | None = None) -> Search:
     """Paused attempts of a step, of a workflow with its iterations and rounds, or of all: the earliest first."""
+    place: Place = tuple[int, str, Number, Number, str, Number, Number]
     if workflow_id is None:
-        return _search("pauses INDEXED BY pauses_by_time", PAUSE_ORDER, {})
+        return Search("pauses INDEXED BY pauses_by_time", PAUSE_ORDER, place)
     if step_id is None:
-        return _search("pauses INDEXED BY pauses_by_home", PAUSE_ORDER, {"home_workflow": workflow_id})
-    fixed: dict[str, Cell] = {"home_workflow": workflow_id, "step_id": step_id}
-    return _search("pauses INDEXED BY pauses_by_step", PAUSE_ORDER, fixed)
+        return Search("pauses INDEXED BY pauses_by_home", PAUSE_ORDER, place, ("home_workflow = ?",), (workflow_id,))
+    where, given = ("home_workflow = ?", "step_id = ?"), (workflow_id, step_id)
+    place_of_step: Place = tuple[int, str, Number, Number, Number, Number]
+    return Search("pauses INDEXED BY pauses_by_step", STEP_ORDER, place_of_step, where, given)
 
 
 def listed(
@@ -125,34 +109,34 @@ def _paused_record(connection: sqlite3.Connection, pause: sqlite3.Row) -> Record
 
 def held_by(row: sqlite3.Row) -> list[Record]:
     """The breakpoints that match an attempt now: its columns, and the breakpoints of its run."""
-    return [_of_run(found) for found in _matching(row)]
+    return [_of_run(point) for point in _matching(row)]
 
 
 def _matching(row: sqlite3.Row) -> Iterable[c.Breakpoint]:
     known = _read(row["breakpoints"]) if row["breakpoints"] else ()
-    return (one for one in known if one.step_id == row["step_id"] and one.attempt in (None, row["attempt"]))
+    return (point for point in known if point.step_id == row["step_id"] and point.attempt in (None, row["attempt"]))
 
 
-def _of_run(found: c.Breakpoint) -> Record:
+def _of_run(point: c.Breakpoint) -> Record:
     return {
-        "step_id": found.step_id,
-        "workflow_version_id": found.version,
-        "workflow_instance_id": found.instance_id,
-        "workflow_run_id": found.run_id,
-        "step_attempt_id": found.attempt,
-        "create_time": found.at_ms,
-        "created_by": found.author,
+        "step_id": point.step_id,
+        "workflow_version_id": point.version,
+        "workflow_instance_id": point.instance_id,
+        "workflow_run_id": point.run_id,
+        "step_attempt_id": point.attempt,
+        "create_time": point.at_ms,
+        "created_by": point.author,
     }
 
 
 def pause_text(row: sqlite3.Row) -> str:
     """Who has paused an attempt, and since when it waits."""
-    authors = ", ".join(dict.fromkeys(found.author for found in _matching(row)))
+    authors = ", ".join(dict.fromkeys(point.author for point in _matching(row)))
     since = f" since {moment_text(row['paused_at_ms'])}"
     return f"a person to resume it: paused by a breakpoint{f' of {authors}' if authors else ''}{since}"
 
 
 def paused_count(connection: sqlite3.Connection) -> int:
     """How many attempts are paused."""
-    found: int = connection.execute("SELECT COUNT(*) FROM pauses").fetchone()[0]
-    return found
+    count: int = connection.execute("SELECT COUNT(*) FROM pauses").fetchone()[0]
+    return count

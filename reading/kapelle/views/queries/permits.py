@@ -119,12 +119,12 @@ def waiting(connection: sqlite3.Connection, limited: str, wanted: PageRequest, n
     row = connection.execute(LIMIT, (limited,)).fetchone()
     if row is None:
         return None
-    found = page(connection, waiting_search(limited), wanted, _asking_record, row["waiting"])
-    first = found["page_info"]["start_index"]
-    for number, element in enumerate(found["elements"]):
+    queue = page(connection, waiting_search(limited), wanted, _asking_record, row["waiting"])
+    first = queue["page_info"]["start_index"]
+    for number, element in enumerate(queue["elements"]):
         element["place"] = None if first is None else first + number
         element["waiting_ms"] = max(now_ms - element["queued_time"], 0)
-    return found
+    return queue
 
 
 def _asking_record(row: sqlite3.Row) -> Record:
@@ -190,14 +190,14 @@ def _key(attempt: sqlite3.Row) -> str:
 
 def wait_text(needed: Sequence[Record]) -> str | None:
     """What an attempt waits for, in a sentence; None if it waits for no permit."""
-    found = next((one for one in needed if one["status"] == "WAITING"), None)
-    if found is None:
+    awaited = next((permit for permit in needed if permit["status"] == "WAITING"), None)
+    if awaited is None:
         return None
-    text = f"a permit of {found['limited']}"
-    if "waiting" in found:
-        place = f"{found['place']:,}" if found["place"] is not None else f"beyond {COUNTED_MAX:,}"
-        text += f": limit {found['max_allowed']:,}, {found['held']:,} held, place {place} of {found['waiting']:,}"
-    return f"{text}, since {moment_text(found['since'])}"
+    text = f"a permit of {awaited['limited']}"
+    if "waiting" in awaited:
+        place = f"{awaited['place']:,}" if awaited["place"] is not None else f"beyond {COUNTED_MAX:,}"
+        text += f": limit {awaited['max_allowed']:,}, {awaited['held']:,} held, place {place} of {awaited['waiting']:,}"
+    return f"{text}, since {moment_text(awaited['since'])}"
 
 
 # Metrics --------------------------------------------------------------------------------------------------------------
@@ -217,9 +217,9 @@ def _sum(connection: sqlite3.Connection, row: sqlite3.Row) -> LimitSum:
 
 def kind_sums(connection: sqlite3.Connection) -> list[LimitSum]:
     """All limits of each kind together."""
-    found = []
+    sums = []
     for kind in KINDS:
         held, waits = connection.execute(OF_KIND, (kind,)).fetchone()
         oldest_ms = _oldest(connection, OLDEST_OF_KIND, kind)
-        found.append(LimitSum(kind, None, held or 0, waits or 0, oldest_ms))
-    return found
+        sums.append(LimitSum(kind, None, held or 0, waits or 0, oldest_ms))
+    return sums

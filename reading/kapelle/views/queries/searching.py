@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -12,13 +12,15 @@ from kapelle.views.rows import Cell, Key
 
 COUNTED_MAX: Final = 10_000  # more rows than that are not counted
 
+Place = type[tuple[Cell, ...]]  # of cursors
+
 
 class Search(msgspec.Struct, frozen=True):
     """A list: its table with the index that has its order, the columns of that order, and which rows belong to it."""
 
     table: str
     order: tuple[str, ...]
-    place: Any  # the type of a place in this order, for cursors
+    place: Place  # the type of a place in this order, for cursors
     where: tuple[str, ...] = ()
     given: Key = ()  # the values of these conditions
 
@@ -44,8 +46,8 @@ class Search(msgspec.Struct, frozen=True):
 def count_before(connection: sqlite3.Connection, search: Search, place: Sequence[Cell] | None = None) -> int | None:
     """How many rows come before a place, or how many there are; None if there are more than we count."""
     text, given = search.before(place)
-    found: int = connection.execute(f"SELECT COUNT(*) FROM ({text})", given).fetchone()[0]  # noqa: S608 - they are bound
-    return found if found <= COUNTED_MAX else None
+    count: int = connection.execute(f"SELECT COUNT(*) FROM ({text})", given).fetchone()[0]  # noqa: S608 - they are bound
+    return count if count <= COUNTED_MAX else None
 
 
 def page(

@@ -1,13 +1,13 @@
 """Members of String."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from kapelle.processors.sel import regex
 from kapelle.processors.sel.errors import BadValue, LimitExceeded, TypeMismatch
 from kapelle.processors.sel.formatting import formatted
 from kapelle.processors.sel.limits import Frame, Value
 from kapelle.processors.sel.members.member import ANY, LONG, STRING, Table, member, variadic
+from kapelle.processors.sel.regex import Match
 from kapelle.processors.sel.values import Array, StringArray, kind_of, text_of
 
 BLOCK_CHARS = 1024
@@ -73,7 +73,7 @@ def _replace_all(frame: Frame, text: str, pattern: str, replacement: str) -> str
     return "".join(out)
 
 
-def _replacement(text: str, match: Any) -> list[str | int]:
+def _replacement(text: str, match: Match) -> list[str | int]:
     """Java's replacement syntax: `$1` and `${name}` are groups, a backslash makes the next character literal."""
     groups = len(match.groups())
     pieces: list[str | int] = []
@@ -97,7 +97,7 @@ def _replacement(text: str, match: Any) -> list[str | int]:
     return pieces
 
 
-def _group(text: str, at: int, groups: int, match: Any) -> tuple[int, int]:
+def _group(text: str, at: int, groups: int, match: Match) -> tuple[int, int]:
     if text[at : at + 1] == "{":
         end = text.find("}", at)
         name = text[at + 1 : end] if end >= 0 else ""
