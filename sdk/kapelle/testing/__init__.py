@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kapelle.testing.assertions import assert_event, assert_not_run, assert_run, assert_step, told
+    from kapelle.testing.breakpoints import BreakpointHandle
     from kapelle.testing.engine import Engine, Refused, RunHandle, TaskHandle
 
 __all__ = [
+    "BreakpointHandle",
     "Engine",
     "Refused",
     "RunHandle",
@@ -22,11 +24,13 @@ __all__ = [
     "told",
 ]
 
-_ASSERTIONS: Final = frozenset({"assert_event", "assert_not_run", "assert_run", "assert_step", "told"})
+_HOMES: Final = {
+    **dict.fromkeys(("assert_event", "assert_not_run", "assert_run", "assert_step", "told"), "assertions"),
+    "BreakpointHandle": "breakpoints",
+}
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "assertions" if name in _ASSERTIONS else "engine"
-    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES.get(name, 'engine')}"), name)

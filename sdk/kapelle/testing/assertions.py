@@ -35,7 +35,7 @@ def assert_step(run: RunHandle, step_id: str, status: str, *, attempts: int | No
         known = ", ".join(run.steps) or "none"
         _fail(run, f"Expected {what} to be {status}, but it was not created: there is {known}")
     elif row.status != status:
-        reason = next((one.reason for one in reversed(run.changes(step_id)) if one.reason), "")
+        reason = run.changes(step_id)[-1].reason
         _fail(run, f"Expected {what} to be {status}, but it is {row.status}{': ' + reason if reason else ''}")
     elif attempts is not None and row.attempt != attempts:
         _fail(run, f"Expected {what} to be {status} at attempt {attempts}, but it is at attempt {row.attempt}")

@@ -19,6 +19,8 @@ from typing import Any, Final, TypedDict, Unpack
 
 import msgspec
 
+from kapelle.client.options import Precision
+from kapelle.client.parameters import Params, params_json
 from kapelle.processors.intake.forms import NotASignal, checked
 from kapelle.processors.runs.composites.identity import inline_id, is_inline
 from kapelle.processors.runs.params import layer_of
@@ -27,6 +29,8 @@ from kapelle.processors.runs.timeline import Entry, timeline
 from kapelle.processors.streams import Stream
 from kapelle.processors.wiring import (
     CANCELLATIONS,
+    PERMIT_COMMANDS,
+    PERMIT_EVENTS,
     RUN_COMMANDS,
     RUN_EVENTS,
     SIGNAL_EVENTS,
@@ -36,10 +40,12 @@ from kapelle.processors.wiring import (
     WORKFLOW_EVENTS,
     ids_of,
     run_key,
+    tag_key,
 )
 from kapelle.schemas import Codec, Contract
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, Report, RestartPolicy, StepStatus
+from kapelle.testing.breakpoints import BreakpointHandle, Request, handle_at
 from kapelle.testing.clock import VirtualClock, run_for
 from kapelle.testing.definitions import Definition, definition_text
 from kapelle.testing.workers import run_worker
@@ -52,6 +58,8 @@ from kapelle.worker import Worker
 
 AUTHOR: Final = "tester"
 READ_MAX: Final = 1_000
+# Where the answers to requests are.
+EVENTS_OF: Final = {WORKFLOW_COMMANDS: WORKFLOW_EVENTS, RUN_COMMANDS: RUN_EVENTS, PERMIT_COMMANDS: PERMIT_EVENTS}
 VERDICTS: Final[dict[type[object], str]] = {
     c.SignalAccepted: "ACCEPTED",
     c.SignalDuplicated: "DUPLICATED",
@@ -63,6 +71,7 @@ class Engine:
     """The product's processors in memory."""
 
     def __init__(self, *, partitions: int = 1, same_cycle: bool = True) -> None:
+        self.author = AUTHOR
         self.clock = VirtualClock()
         self.topology = topology(prefix="test", partitions=partitions)
         self.runtime = EmbeddedRuntime(
@@ -81,6 +90,16 @@ class Engine:
         self.runtime.publish(stream, key, command)
         self.runtime.step_until_idle()
 
+    def request(self, stream: Stream, key: str, command: Request) -> None:
+        """Send a request. Raises `Refused` with all problems."""
+        self.send(stream, key, command)
+        for event in reversed(self.events(EVENTS_OF[stream], key)):
+            if isinstance(event, c.CommandRefused) and event.request_id == command.request_id:
+                raise Refused(event)
+            if isinstance(event, c.CommandSettled) and event.request_id == command.request_id:
+                return
+        raise AssertionError(f"Expected an answer to {command!r:.200}, but there is none: it is not fit for its stream")
+
     def request_id(self) -> str:
         """An id that no request had before."""
         return f"request-{next(self._numbers)}"
@@ -89,10 +108,7 @@ class Engine:
         """Push a version of a workflow. Returns the id of the workflow. Raises `Refused` with all problems."""
         text, name = definition_text(request), request_id or self.request_id()
         workflow_id = str(json.loads(text)["workflow"]["id"])
-        self.send(WORKFLOW_COMMANDS, workflow_id, c.PushVersion(name, AUTHOR, text))
-        for event in reversed(self.events(WORKFLOW_EVENTS, workflow_id)):
-            if isinstance(event, c.CommandRefused) and event.request_id == name:
-                raise Refused(event)
+        self.request(WORKFLOW_COMMANDS, workflow_id, c.PushVersion(name, AUTHOR, text))
         return workflow_id
 
     def start(self, workflow_id: str, *, request_id: str | None = None, **more: object) -> RunHandle:
@@ -128,6 +144,28 @@ class Engine:
         told = [event for event in self.events(SIGNAL_EVENTS, name) if getattr(event, "source", "") == texts[2]]
         return VERDICTS[type(told[-1])]
 
+    def breakpoint(self, of: str | RunHandle, step_id: str, **only: Unpack[Precision]) -> BreakpointHandle:
+        """Pause the attempts of a step before they start: those of a workflow, or of one instance.
+
+        Raises `Refused` if there is no such step.
+        """
+        if not isinstance(of, str):
+            only["instance_id"] = of.instance_id
+        handle = BreakpointHandle(self, of if isinstance(of, str) else of.workflow_id, step_id, **only)
+        handle.set()
+        return handle
+
+    def breakpoints(self, workflow_id: str) -> list[BreakpointHandle]:
+        """The breakpoints of a workflow, by step."""
+        places = self.state("workflows", workflow_id).breakpoints.prefix((workflow_id,))
+        return [handle_at(self, place) for place, _ in places]
+
+    def limit(self, tag: str, most: int | None) -> None:
+        """Let at most so many steps with a tag run at the same time; None for no limit. Raises `Refused`."""
+        name = self.request_id()
+        command = c.RemoveLimit(name, AUTHOR) if most is None else c.SetLimit(name, AUTHOR, most)
+        self.request(PERMIT_COMMANDS, tag_key(tag), command)
+
     def advance(self, ms: int) -> None:
         """Advance the clock. Every timer on the way fires when it is due."""
         run_for(self.runtime, self.clock, ms)
@@ -159,7 +197,7 @@ class Engine:
 
     def refusals(self) -> list[c.CommandRefused]:
         """The commands that were refused."""
-        found = [*self.events(WORKFLOW_EVENTS), *self.events(RUN_EVENTS)]
+        found = [*self.events(WORKFLOW_EVENTS), *self.events(RUN_EVENTS), *self.events(PERMIT_EVENTS)]
         return [event for event in found if isinstance(event, c.CommandRefused)]
 
     def tasks(self, run: RunHandle | None = None) -> list[TaskHandle]:
@@ -234,11 +272,12 @@ class RunHandle:
         return {step_id: row for (_, step_id), row in rows}
 
     def params(self, step_id: str | None = None) -> dict[str, Any]:
-        """The parameters of a completed step, or those of the instance."""
+        """The parameters of a step that is paused, at work or complete, or those of the instance."""
         if step_id is None:
             texts = self._own_params()
         else:
-            row = self.engine.state("runs", self.key).outputs.get((self.key, step_id))
+            state, at = self.engine.state("runs", self.key), (self.key, step_id)
+            row = state.inputs.get(at) or state.outputs.get(at)
             texts = [row.text] if row else []
         return {name: value for text in texts for name, value in json.loads(text).items()}
 
@@ -296,6 +335,30 @@ class RunHandle:
         """STOP, KILL or SKIP a step, or BYPASS the signals that it waits for."""
         command = c.ActOnStep(self.engine.request_id(), AUTHOR, step_id, Action(action), reason)
         self.engine.send(RUN_COMMANDS, self.key, command)
+
+    def resume(
+        self,
+        step_id: str,
+        params: Params | None = None,
+        *,
+        run_id: int | None = None,
+        attempt: int | None = None,
+    ) -> None:
+        """Resume a paused attempt, with other parameters if any are given. Raises `Refused` if it is not paused.
+
+        `run_id` and `attempt`: only if it is that one.
+        """
+        command = c.ActOnStep(
+            self.engine.request_id(),
+            AUTHOR,
+            step_id,
+            Action.RESUME,
+            "",
+            run_id=run_id,
+            attempt=attempt,
+            step_run_params=json.dumps(params_json(params or {})),
+        )
+        self.engine.request(RUN_COMMANDS, self.key, command)
 
     def restart(
         self,
