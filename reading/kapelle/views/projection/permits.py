@@ -79,6 +79,10 @@ def _tag_watched(_: Rows, __: Entry, ___: c.TagWatched) -> None:
     """Which partitions of `runs` are told of limits is of no interest to people."""
 
 
+def _admissions_left(_: Rows, __: Entry, ___: c.AdmissionsLeft) -> None:
+    """Those that are still to be admitted wait until then."""
+
+
 def _at(entry: Entry) -> At:
     """What is limited stands in place of a workflow. No workflow can have such an id."""
     return At(entry.stream, entry.partition, entry.offset, entry.key, None)
@@ -99,6 +103,7 @@ OF_PERMITS: Final[Mapping[type[object], Callable[[Rows, Entry, Any], None]]] = {
     c.PermitGranted: _permit_granted,
     c.PermitReturned: _permit_returned,
     c.TagWatched: _tag_watched,
+    c.AdmissionsLeft: _admissions_left,
     c.CommandSettled: _settled,
     c.CommandRefused: _refused,
 }
