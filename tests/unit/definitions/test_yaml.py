@@ -75,7 +75,6 @@ def test_a_workflow_in_yaml_is_a_push() -> None:
     assert made["properties"] == {
         "owner": "ann",
         "run_strategy": {"rule": "parallel", "workflow_concurrency": 5},
-        "step_concurrency": 20,
         "tags": ["example"],
     }
     assert made["workflow"]["id"] == "nightly"
@@ -98,6 +97,14 @@ def test_other_keys_are_parameters_with_the_type_of_their_value() -> None:
     }
     assert params["empty"] == {"type": "STRING_ARRAY", "value": []}
     assert params["nothing"] == {"type": "MAP", "value": {}}
+
+
+def test_steps_are_limited_only_if_the_workflow_says_so() -> None:
+    assert "step_concurrency" not in json.loads(yaml_push(SAMPLE))["properties"]
+
+    limited = SAMPLE.replace("  run_strategy: parallel\n", "  run_strategy: parallel\n  step_concurrency: 7\n")
+
+    assert json.loads(yaml_push(limited))["properties"]["step_concurrency"] == 7
 
 
 def test_jobs_become_steps_of_their_kind() -> None:

@@ -21,13 +21,12 @@ from typing import Final
 
 from kapelle.processors.definitions.composites import LOOP_PARAMS, SUBWORKFLOW_ID, SUBWORKFLOW_VERSION
 from kapelle.processors.definitions.json_text import write_json
-from kapelle.processors.definitions.limits import STEP_CONCURRENCY_DEFAULT
 from kapelle.processors.definitions.problems import Report, at, shown
 from kapelle.processors.definitions.yaml_params import Raw, params_of
 from kapelle.processors.definitions.yaml_text import read_yaml
 
 ROOT: Final = "Workflow"
-OF_PROPERTIES: Final = ("owner", "run_strategy", "workflow_concurrency")
+OF_PROPERTIES: Final = ("owner", "run_strategy", "workflow_concurrency", "step_concurrency")
 OF_WORKFLOW: Final = (
     *("id", "name", "description", "tags", "timeout", "criticality", "instance_step_concurrency"),
     *("time_triggers", "signal_triggers"),
@@ -75,7 +74,7 @@ class _Form:
         properties = {
             "owner": raw.get("owner"),
             "run_strategy": strategy,
-            "step_concurrency": STEP_CONCURRENCY_DEFAULT,
+            "step_concurrency": raw.get("step_concurrency"),
             "description": raw.get("description"),
             "tags": raw.get("tags"),
         }
