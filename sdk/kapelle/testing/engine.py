@@ -161,7 +161,7 @@ class Engine:
         return [handle_at(self, place) for place, _ in places]
 
     def limit(self, tag: str, most: int | None) -> None:
-        """Let at most so many steps with a tag run at the same time; None for no limit. Raises `Refused`."""
+        """Limit how many steps with a tag run at the same time; None removes the limit. Raises `Refused`."""
         name = self.request_id()
         command = c.RemoveLimit(name, AUTHOR) if most is None else c.SetLimit(name, AUTHOR, most)
         self.request(PERMIT_COMMANDS, tag_key(tag), command)

@@ -43,6 +43,7 @@ WHILE_IT_RUNS: list[tuple[str, str, Answers]] = [
     ("PUT", STEP + "/actions/kill", 200),
     ("PUT", STEP + "/actions/skip", 200),
     ("PUT", STEP + "/actions/bypass", 400),
+    ("PUT", STEP + "/actions/resume", 400),
     ("PUT", INSTANCE + "/steps/waits/actions/bypass", 200),
     ("POST", STEP + "/actions/restart", 400),
     ("PUT", WORKFLOW + "/actions/stop", 200),
@@ -57,6 +58,7 @@ WHEN_IT_HAS_FAILED: list[tuple[str, str, Answers]] = [
     ("POST", INSTANCE + "/actions/restart", 200),
     ("PUT", STEP + "/actions/stop", 400),
     ("PUT", STEP + "/actions/kill", 400),
+    ("PUT", STEP + "/actions/resume", 400),
     ("PUT", STEP + "/actions/skip", 200),
     ("PUT", STEP + "/actions/bypass", 400),
     ("POST", STEP + "/actions/restart", 200),
@@ -155,7 +157,7 @@ def test_the_tables_have_every_route_for_instances_and_steps(api: Place) -> None
 def generic(route: str) -> str:
     """The route with the name of the action as the server has it."""
     head, _, action = route.rpartition("/")
-    return route if action == "restart" else f"{head.replace('/steps/waits', '/steps/{step_id}')}/{{action}}"
+    return route if action in ("restart", "resume") else f"{head.replace('/steps/waits', '/steps/{step_id}')}/{{action}}"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -70,7 +70,7 @@ def test_a_restart_from_the_beginning_forgets_what_steps_left() -> None:
 
     run.restart(BEGINNING)
 
-    assert run.params("a") == {}
+    assert run.params("a") == {"x": 1}
     assert task(run, "a").params["x"] == 1
 
 
