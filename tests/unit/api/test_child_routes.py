@@ -157,7 +157,9 @@ def test_the_tables_have_every_route_for_instances_and_steps(api: Place) -> None
 def generic(route: str) -> str:
     """The route with the name of the action as the server has it."""
     head, _, action = route.rpartition("/")
-    return route if action in ("restart", "resume") else f"{head.replace('/steps/waits', '/steps/{step_id}')}/{{action}}"
+    if action in ("restart", "resume"):
+        return route
+    return f"{head.replace('/steps/waits', '/steps/{step_id}')}/{{action}}"
 
 
 @pytest.mark.parametrize("kind", KINDS)
