@@ -21,7 +21,7 @@ from kapelle.topology.build import Topology
 from kapelle.topology.journal import KafkaJournal
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.page import topology
-from kapelle.topology.replay.folding import Folding, decoder
+from kapelle.topology.replay.fold import Folding, decoder
 from kapelle.topology.replay.kafka import KafkaHistory
 from kapelle.topology.tables import Memory, RocksStore
 from kapelle.views import Views

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from openlineage.client.event_v2 import RunEvent
 from typer.testing import CliRunner
 
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from kapelle.lineage.errors import NotEmitted
 from kapelle.lineage.events import LineageEvents
 from kapelle.lineage.relay import LineageRelay

@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import Producer
 from typer.testing import CliRunner, Result
 
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from kapelle.topology.build import Topology
 from tests.conftest import PrivateBroker
 from tests.proof.contracts import Tick

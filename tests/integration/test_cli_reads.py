@@ -15,7 +15,7 @@ from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.page import topology
 from kapelle.views import Views
-from kapelle.views.queries.browsing import browse
+from kapelle.views.queries.instance_lists import browse
 from kapelle.views.queries.pages import PageRequest
 from tests.integration.api.places import CALL_S, PARTITIONS, definition, processors, step, until, written
 from tests.integration.ways_in import KAPELLE, Running, Shell, environment, running

@@ -21,10 +21,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, bu
 )
 from typer.testing import CliRunner, Result
 
+from kapelle.cli.all_commands import cli
 from kapelle.cli.checks.case import Case, Finding, Verdict
 from kapelle.cli.commands.doctor import findings
 from kapelle.cli.options.target import Target
-from kapelle.cli.whole import cli
 from kapelle.topology.build import Topology
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.notes import Note

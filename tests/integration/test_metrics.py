@@ -14,8 +14,8 @@ from confluent_kafka import Producer
 
 from kapelle.api.metrics import ALL as API
 from kapelle.cli.commands.worker import worker_text
+from kapelle.cli.member_reports import Reporter
 from kapelle.cli.metrics import WORKER
-from kapelle.cli.reporting import Reporter
 from kapelle.processors.effects import Effect
 from kapelle.processors.messages import Message
 from kapelle.processors.signals.windows import WINDOW_MS

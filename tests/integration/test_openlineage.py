@@ -11,8 +11,8 @@ import pytest
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from typer.testing import CliRunner
 
-from kapelle.cli.whole import cli
-from kapelle.lineage.emitting import Emitter
+from kapelle.cli.all_commands import cli
+from kapelle.lineage.emitter import Emitter
 from kapelle.lineage.errors import NotEmitted
 from kapelle.lineage.events import Attempt, LineageEvents
 from kapelle.topology.journal import KafkaJournal

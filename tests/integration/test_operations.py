@@ -15,8 +15,8 @@ import pytest
 from confluent_kafka import Producer
 from typer.testing import CliRunner, Result
 
-from kapelle.cli.reporting import unready
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
+from kapelle.cli.member_reports import unready
 from kapelle.topology.kafka.config import KafkaSettings, Protocol
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.page import topology

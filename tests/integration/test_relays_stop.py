@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from kapelle.processors.wiring import RUN_EVENTS, WORKFLOW_EVENTS
 from kapelle.schemas import Codec
 from kapelle.topology.page import topology

@@ -14,8 +14,8 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner, Result
 
+from kapelle.cli.all_commands import cli
 from kapelle.cli.registry import framing
-from kapelle.cli.whole import cli
 from kapelle.registry import RegistryServer
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.topics import Topics

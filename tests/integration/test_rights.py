@@ -21,7 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, bu
 from typer.testing import CliRunner
 
 from kapelle.cli.acls import LINEAGE, READ, Acl, Role, acls
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from kapelle.processors.publisher.streams import INSTANCE_CHANGES
 from kapelle.topology.page import topology
 from tests.integration.runtime.members import until

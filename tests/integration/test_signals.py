@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kapelle.processors.signals import deciding
-from kapelle.processors.signals.finding import concerned
-from kapelle.processors.triggers import applying, joining
+from kapelle.processors.signals.search import concerned
+from kapelle.processors.triggers import applying, joins
 from kapelle.processors.triggers import deciding as joined
 from tests.proof.prove import Plan, prove_by
 from tests.proof.signals.memory import rehearsed
@@ -61,7 +61,7 @@ def test_signals_that_are_not_kept_are_found_out(monkeypatch: pytest.MonkeyPatch
 
 
 def test_partners_of_another_join_value_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joined, "join_value", lambda trigger, offer: joining.join_value(trigger, offer) and "[]")
+    monkeypatch.setattr(joined, "join_value", lambda trigger, offer: joins.join_value(trigger, offer) and "[]")
 
     problems = rehearsed(WORK)
 

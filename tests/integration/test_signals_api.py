@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from typer.testing import CliRunner
 
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from kapelle.client import Client
 from kapelle.topology.journal import KafkaJournal
 from tests.integration.api.places import Place, definition, embedded_place, kafka_place, step, until

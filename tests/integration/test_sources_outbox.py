@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from kapelle.processors.streams import Stream
 from kapelle.schemas.contract import Contract
 from kapelle.sources.outbox import OutboxRelay

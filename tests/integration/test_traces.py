@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from typer.testing import CliRunner
 
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from kapelle.topology.journal import KafkaJournal
 from tests.integration.api.places import Place, definition, kafka_place, step, until
 from tests.integration.sources.world import Command

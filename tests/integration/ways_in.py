@@ -13,7 +13,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from kapelle.topology.page import PROCESSORS
 from tests.support.broker import Broker
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from kapelle.cli.errors import ExitCode
-from kapelle.cli.stopping import LOCKED_S
+from kapelle.cli.shutdown import LOCKED_S
 
 STOP_S = 15.0
 FORCED = ("ended before leaving in good order", f"Timeout (0:00:0{LOCKED_S}")  # the second where Python could not run

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from kapelle.cli.stopping import Stopping, stopping
+from kapelle.cli.shutdown import Stopping, stopping
 from kapelle.topology.build import Topology
 from kapelle.topology.crash import CrashPoint
 from kapelle.topology.kafka.config import KafkaSettings, Protocol

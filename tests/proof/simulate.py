@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
-from kapelle.testing.jumping import Jumping
+from kapelle.testing.clock_jumps import Jumping
 from kapelle.testing.schedule import LIMITS, Schedule
 from kapelle.topology.build import Topology
 from kapelle.topology.log import Place

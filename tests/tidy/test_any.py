@@ -13,7 +13,7 @@ ALLOWED: Final[dict[str, dict[str, int]]] = {
     "gateway": {
         "gateway/kapelle/api/shared_queries.py": 1,  # one cache for the answers to all questions
         "gateway/kapelle/cli/reach.py": 1,  # the stubs of confluent_kafka know no callbacks
-        "gateway/kapelle/cli/reporting.py": 1,  # the statistics of librdkafka are JSON
+        "gateway/kapelle/cli/member_reports.py": 1,  # the statistics of librdkafka are JSON
         "gateway/kapelle/cli/root.py": 1,  # Typer does not export the class of its contexts
         "gateway/kapelle/cli/text/letters.py": 1,  # dead letters in the JSON of the API
     },
@@ -53,7 +53,7 @@ ALLOWED: Final[dict[str, dict[str, int]]] = {
         "processors/kapelle/processors/publisher/processor.py": 1,  # whatever the tables of a publisher are
         "processors/kapelle/processors/runs/params.py": 2,  # JSON of requests and reports
         "processors/kapelle/processors/runs/restarts.py": 4,  # JSON of requests, read by msgspec
-        "processors/kapelle/processors/runs/signalling.py": 2,  # JSON of workers, read by msgspec
+        "processors/kapelle/processors/runs/announcements.py": 2,  # JSON of workers, read by msgspec
         "processors/kapelle/processors/runs/timeline.py": 1,  # handlers by type
         "processors/kapelle/processors/sel/builder.py": 1,  # what the parser has made of the parts of a rule
         "processors/kapelle/processors/sel/limits.py": 1,  # the language is dynamic: the one alias for its values
@@ -65,10 +65,10 @@ ALLOWED: Final[dict[str, dict[str, int]]] = {
         "topology/kapelle/topology/build.py": 1,  # whatever the tables of a processor are
         "topology/kapelle/topology/exposition.py": 1,  # the statistics of librdkafka are JSON
         "topology/kapelle/topology/kafka/reader.py": 1,  # the stubs of confluent_kafka miss facts
-        "topology/kapelle/topology/replay/comparing.py": 1,  # whatever the tables of a shard are
+        "topology/kapelle/topology/replay/comparison.py": 1,  # whatever the tables of a shard are
         "topology/kapelle/topology/replay/exports.py": 2,  # a codec: records of Avro files
         "topology/kapelle/topology/replay/kafka.py": 1,  # the stubs of confluent_kafka miss facts
-        "topology/kapelle/topology/replay/keeping.py": 2,  # each table has keys and rows of its own
+        "topology/kapelle/topology/replay/row_cache.py": 2,  # each table has keys and rows of its own
         "topology/kapelle/topology/tables/keys.py": 2,  # a codec, made of generated code
         "topology/kapelle/topology/tables/layout.py": 1,  # each table has rows of its own
         "topology/kapelle/topology/tables/shard.py": 3,  # each table has rows of its own
@@ -88,8 +88,8 @@ ALLOWED: Final[dict[str, dict[str, int]]] = {
         "relays/kapelle/registry/client.py": 1,  # the JSON of the registry
         "relays/kapelle/sources/registry.py": 1,  # the JSON of the registry
         "relays/kapelle/sources/sns.py": 1,  # the JSON of Amazon
-        "relays/kapelle/sources/wording.py": 2,  # errors of pydantic, as FastAPI hands them on
-        "relays/kapelle/tracing/folding.py": 2,  # handlers by type
+        "relays/kapelle/sources/field_errors.py": 2,  # errors of pydantic, as FastAPI hands them on
+        "relays/kapelle/tracing/fold.py": 2,  # handlers by type
         "relays/kapelle/tracing/runs.py": 1,  # handlers by type
     },
     "schemas": {

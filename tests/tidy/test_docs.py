@@ -46,7 +46,7 @@ def make_targets() -> set[str]:
 
 @functools.cache
 def command_line() -> Any:
-    return typer.main.get_command(importlib.import_module("kapelle.cli.whole").cli)
+    return typer.main.get_command(importlib.import_module("kapelle.cli.all_commands").cli)
 
 
 def kapelle_refuses(words: list[str]) -> bool:

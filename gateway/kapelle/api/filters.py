@@ -8,7 +8,7 @@ from fastapi import Depends, Query
 from kapelle.api.problems import BadRequest
 from kapelle.schemas.contracts import InstanceStatus
 from kapelle.views.labels import VALUE_CHARS_MAX, initiator_label, param_label, tag_label
-from kapelle.views.queries.browsing import Filters
+from kapelle.views.queries.instance_lists import Filters
 
 EACH_MAX: Final = 16  # values of one filter
 MS_MAX: Final = 2**63 - 1

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kapelle.topology.exposition import histogram, lines_of, now, times, total
 from kapelle.topology.metrics import Times
 from kapelle.views.queries.breakpoints import paused_count
-from kapelle.views.queries.browsing import counts
+from kapelle.views.queries.instance_lists import counts
 from kapelle.views.queries.permits import LimitSum, kind_sums, tag_sums
 from kapelle.views.queries.tasks import open_by_type
 from kapelle.views.queries.unreadable import unreadable_count

@@ -25,7 +25,7 @@ from starlette.exceptions import HTTPException
 
 from kapelle.schemas import RecordTooLarge, SchemaError
 from kapelle.schemas.contracts import Refusal
-from kapelle.sources.wording import no_json, sentence
+from kapelle.sources.field_errors import no_json, sentence
 from kapelle.topology.errors import FoldError
 from kapelle.topology.journal import JournalError
 from kapelle.views import BadCursor, ViewFailed

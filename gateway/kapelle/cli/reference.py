@@ -13,9 +13,9 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from kapelle.api.metrics import ALL as API
+from kapelle.cli.all_commands import cli
 from kapelle.cli.errors import MEANINGS
 from kapelle.cli.metrics import WORKER
-from kapelle.cli.whole import cli
 from kapelle.relay.metrics import OPENLINEAGE, OUTBOX, SINKS, SOURCES, TRACES
 from kapelle.topology import exposition as e
 from kapelle.topology.exposition import Metric

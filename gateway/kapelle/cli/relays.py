@@ -9,11 +9,11 @@ from typing import NamedTuple
 import msgspec
 
 from kapelle.cli import metrics
+from kapelle.cli.member_reports import FILE_S, Every
 from kapelle.cli.options.process import Process
 from kapelle.cli.options.target import Target
 from kapelle.cli.reach import reaching
-from kapelle.cli.reporting import FILE_S, Every
-from kapelle.cli.stopping import Stopping, stopping
+from kapelle.cli.shutdown import Stopping, stopping
 from kapelle.cli.topic_plan import mending
 from kapelle.topology.kafka.config import KafkaSettings
 

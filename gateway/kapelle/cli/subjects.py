@@ -17,7 +17,7 @@ from kapelle.cli.errors import BadParam, UnknownProcessor
 
 if TYPE_CHECKING:
     from kapelle.topology.build import Topology
-    from kapelle.topology.replay.looking import Subject
+    from kapelle.topology.replay.lookup import Subject
 
 
 class SubjectKind(StrEnum):
@@ -60,7 +60,7 @@ def subjects(topology: "Topology", what: SubjectKind, names: Sequence[str]) -> "
 
 def _keyed(topology: "Topology", processor: str, key: str, tables: Sequence[str] = ()) -> "Subject":
     from kapelle.topology.build import partition_of  # noqa: PLC0415 - slow to import
-    from kapelle.topology.replay.looking import Subject  # noqa: PLC0415
+    from kapelle.topology.replay.lookup import Subject  # noqa: PLC0415
 
     if processor not in topology.processors:
         raise UnknownProcessor([processor], list(topology.processors))
@@ -101,7 +101,7 @@ def _signal(topology: "Topology", names: Sequence[str]) -> "list[Subject]":
 
 
 def _table(topology: "Topology", names: Sequence[str]) -> "list[Subject]":
-    from kapelle.topology.replay.looking import TIMERS, Subject  # noqa: PLC0415 - slow to import
+    from kapelle.topology.replay.lookup import TIMERS, Subject  # noqa: PLC0415 - slow to import
 
     processor, table = names
     if processor not in topology.processors:
@@ -113,7 +113,7 @@ def _table(topology: "Topology", names: Sequence[str]) -> "list[Subject]":
 
 
 def _all(topology: "Topology", _: Sequence[str]) -> "list[Subject]":
-    from kapelle.topology.replay.looking import Subject  # noqa: PLC0415 - slow to import
+    from kapelle.topology.replay.lookup import Subject  # noqa: PLC0415 - slow to import
 
     return [Subject(processor) for processor in topology.processors]
 

@@ -13,10 +13,10 @@ from typing import Final
 
 from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.topology.journal import Journal, JournalError, Point
-from kapelle.views.aging import SWEEPS, Place, swept
 from kapelle.views.database import Database
 from kapelle.views.progress import ends_of
 from kapelle.views.schema import BY_AGE
+from kapelle.views.unreferenced import SWEEPS, Place, swept
 
 EVERY_S: Final = 60.0
 BATCH_INSTANCES: Final = 200

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kapelle.topology.journal import RECORD_FAULTS, Entry
-from kapelle.views.batching import Batch
+from kapelle.views.batches import Batch
 from kapelle.views.projection import project
 
 # What a record can bring about in the code that projects it, and in SQLite when its values are written.

@@ -16,12 +16,12 @@ from typing import Concatenate, Final, ParamSpec, Self, TypeVar
 from kapelle.topology.journal import Journal, Point
 from kapelle.views.database import Database, is_damage
 from kapelle.views.errors import ViewDamaged, ViewFailed
-from kapelle.views.folding import BATCH_RECORDS, Folding
+from kapelle.views.fold import BATCH_RECORDS, Folding
+from kapelle.views.news import Noticeboard
 from kapelle.views.progress import ends_of
 from kapelle.views.projection.news import ANYTHING, request_news
 from kapelle.views.queries.requests import Outcome, outcomes
 from kapelle.views.retention import Retention
-from kapelle.views.waiting import Noticeboard
 
 P = ParamSpec("P")
 T = TypeVar("T")

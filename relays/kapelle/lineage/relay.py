@@ -11,14 +11,14 @@ from typing import Final
 
 from openlineage.client.event_v2 import RunEvent
 
-from kapelle.lineage.emitting import Emitter
+from kapelle.lineage.emitter import Emitter
 from kapelle.lineage.errors import NotEmitted
 from kapelle.lineage.events import LineageEvents
 from kapelle.processors.wiring import RUN_EVENTS, SIGNAL_EVENTS, WORKFLOW_EVENTS
 from kapelle.relay.history import HistoryReader
 from kapelle.relay.metrics import OPENLINEAGE, Tally, Waits
-from kapelle.relay.passing import told
 from kapelle.relay.patience import Patience
+from kapelle.relay.unusable import told
 from kapelle.topology.build import Topology
 from kapelle.topology.journal import Entry
 from kapelle.topology.kafka.config import KafkaSettings

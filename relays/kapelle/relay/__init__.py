@@ -4,7 +4,7 @@ A relay reads records as one member of a consumer group, hands them to somebody 
 
     group.py, history.py    read, at least once
     patience.py             wait for others, until told to stop
-    publishing.py           publish to a journal, with an answer for each record
+    publication.py          publish to a journal, with an answer for each record
     letters.py              put a record aside
     metrics.py              count, log now and then, and expose the counts
 """

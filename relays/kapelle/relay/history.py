@@ -22,7 +22,7 @@ from kapelle.schemas import Codec
 from kapelle.schemas.headers import trace_of
 from kapelle.topology.build import Topology
 from kapelle.topology.journal import Entry
-from kapelle.topology.journal.reading import Decoder, Raw
+from kapelle.topology.journal.entries import Decoder, Raw
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.schemas import SchemaTopic
 from kapelle.topology.log import Place

@@ -19,7 +19,7 @@ from confluent_kafka import Message
 from kapelle.relay.group import GroupReader
 from kapelle.relay.letters import letter_about
 from kapelle.relay.patience import Patience
-from kapelle.relay.publishing import Publisher, failure, sent
+from kapelle.relay.publication import Publisher, failure, sent
 from kapelle.relay.records import headers_of, key_of, place_of
 from kapelle.schemas import Codec, Framing, SchemaError
 from kapelle.schemas.contracts import Stage
@@ -33,7 +33,7 @@ from kapelle.sources.mapping import passes
 from kapelle.topology.build import DEAD_LETTERS, Topology
 from kapelle.topology.exposition import Statistics
 from kapelle.topology.journal import RECORD_FAULTS, JournalUnavailable
-from kapelle.topology.journal.reading import Decoder, key_text
+from kapelle.topology.journal.entries import Decoder, key_text
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.schemas import SchemaTopic
 from kapelle.topology.log import Place

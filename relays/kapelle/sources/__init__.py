@@ -10,7 +10,7 @@ from kapelle.sources.mapping import signal_of
 from kapelle.sources.models import Format, Rule, SourcesFile, TopicSource, read_sources
 from kapelle.sources.registry import Registry
 from kapelle.sources.relay import TopicRelay
-from kapelle.sources.watching import WatchedFile
+from kapelle.sources.source_file import WatchedFile
 
 __all__ = [
     "BadSources",

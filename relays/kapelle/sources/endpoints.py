@@ -5,7 +5,7 @@ from pathlib import Path
 
 from kapelle.sources.hooks import Hooks
 from kapelle.sources.sns import Sns
-from kapelle.sources.watching import WatchedFile
+from kapelle.sources.source_file import WatchedFile
 
 _log = logging.getLogger("kapelle.sources")
 

@@ -26,8 +26,8 @@ from kapelle.processors.definitions.yaml_text import read_yaml
 from kapelle.processors.signals.bounds import NAME_CHARS_MAX, PARAMS_MAX, is_param
 from kapelle.relay.addresses import origin_of
 from kapelle.sources.errors import BadSources
+from kapelle.sources.field_errors import sentence
 from kapelle.sources.paths import NOTHING, Path
-from kapelle.sources.wording import sentence
 
 SOURCES_MAX: Final = 1_000
 CHOICES_MAX: Final = 100

@@ -22,7 +22,7 @@ from kapelle.processors.messages import Foreign
 from kapelle.processors.wiring import SIGNALS
 from kapelle.relay.metrics import OUTBOX, Tally, Waits
 from kapelle.relay.patience import Patience
-from kapelle.relay.publishing import Publisher, Sent, failure, sent
+from kapelle.relay.publication import Publisher, Sent, failure, sent
 from kapelle.schemas import SchemaError
 from kapelle.schemas.contracts import AnnounceSignal
 from kapelle.sources.errors import BadDsn, DatabaseAway, DatabaseRefused

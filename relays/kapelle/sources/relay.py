@@ -20,7 +20,7 @@ from kapelle.relay.group import GroupReader
 from kapelle.relay.letters import letter_about
 from kapelle.relay.metrics import SOURCES, Tally, Waits
 from kapelle.relay.patience import Patience
-from kapelle.relay.publishing import Publisher, Sent, not_acknowledged, sent
+from kapelle.relay.publication import Publisher, Sent, not_acknowledged, sent
 from kapelle.relay.records import headers_of, place_of
 from kapelle.schemas import SchemaError
 from kapelle.schemas.contract import Contract
@@ -29,7 +29,7 @@ from kapelle.sources.errors import RegistryAway
 from kapelle.sources.mapping import signal_of
 from kapelle.sources.models import Format, SourcesFile, TopicSource
 from kapelle.sources.registry import Registry
-from kapelle.sources.watching import WatchedFile
+from kapelle.sources.source_file import WatchedFile
 from kapelle.topology.build import DEAD_LETTERS
 from kapelle.topology.journal import JournalUnavailable
 from kapelle.topology.kafka.config import KafkaSettings

@@ -18,13 +18,13 @@ import msgspec
 
 from kapelle.relay.history import HistoryReader, Recorded
 from kapelle.relay.metrics import TRACES, Tally, Waits
-from kapelle.relay.passing import told
 from kapelle.relay.patience import Patience
+from kapelle.relay.unusable import told
 from kapelle.topology.build import Topology
 from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.log import Place
 from kapelle.tracing.errors import NotExported
-from kapelle.tracing.folding import FOLDINGS, FOLLOWED, Folding
+from kapelle.tracing.fold import FOLDINGS, FOLLOWED, Folding
 from kapelle.tracing.ids import Ids
 from kapelle.tracing.spans import Past, Span
 

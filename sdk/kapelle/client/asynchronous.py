@@ -22,7 +22,7 @@ from kapelle.client.exchange import TIMEOUT_S, Address, LastWrite, absence, answ
 from kapelle.client.options import InstanceFilters, ResumeOptions, StartOptions, StepRestartOptions
 from kapelle.client.permits import AsyncPermits
 from kapelle.client.signals import AsyncSignals, AsyncTriggers
-from kapelle.client.watching import Watching
+from kapelle.client.watch import Watching
 
 T = TypeVar("T")
 

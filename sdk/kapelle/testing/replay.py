@@ -35,7 +35,7 @@ from kapelle.topology.build import Topology
 from kapelle.topology.embedded import EmbeddedRuntime, EmbeddedSettings, LogRecord
 from kapelle.topology.page import topology as product
 from kapelle.topology.replay.exports import ExportedHistory, Input, about, folded_facts, read_about, write_export
-from kapelle.topology.replay.folding import Decode, decoder
+from kapelle.topology.replay.fold import Decode, decoder
 from kapelle.topology.replay.history import StoredHistory, event_place
 from kapelle.topology.replay.moments import Moment
 from kapelle.topology.settings import Limits, MemberSettings

@@ -11,9 +11,9 @@ import random
 from collections.abc import Callable, Iterable
 
 from kapelle.schemas import Codec, Contract
+from kapelle.testing.clock_jumps import Jumping
 from kapelle.testing.cluster import Cluster, Outcome
 from kapelle.testing.garbage import Garbage
-from kapelle.testing.jumping import Jumping
 from kapelle.testing.simulated_log import SimulatedLog
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.crash import CrashPoint

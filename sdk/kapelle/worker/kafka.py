@@ -25,7 +25,7 @@ from confluent_kafka import Message
 from kapelle.schemas import Catalog, Codec, SchemaError, UnknownFingerprint
 from kapelle.schemas.contracts import CancelTask, Report, ReportTask, Task
 from kapelle.schemas.headers import HeaderForm, Headers, rfc3339, trace_of
-from kapelle.schemas.learning import Learner
+from kapelle.schemas.learner import Learner
 from kapelle.worker.errors import WorkerError
 from kapelle.worker.kafka_clients import Delivery, KafkaClients, Setting
 from kapelle.worker.kafka_readers import GroupTaker, Records, ShareTaker, Taker, TopicTail

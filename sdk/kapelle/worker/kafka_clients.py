@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined] # exported, bu
 
 from kapelle.broker import is_final, lacks_share_groups, read_to_end
 from kapelle.schemas import Catalog
-from kapelle.schemas.learning import unpublished
+from kapelle.schemas.learner import unpublished
 from kapelle.schemas.schema_topic import SchemaRecord
 from kapelle.worker.errors import ShareGroupsMissing, TransportRefused, TransportUnavailable, WorkerError
 

@@ -22,7 +22,7 @@ from kapelle.worker import execution
 from kapelle.worker.context import Context
 from kapelle.worker.errors import TransportUnavailable, WorkerError
 from kapelle.worker.hands import Loop, Threads
-from kapelle.worker.holding import Held, Holding
+from kapelle.worker.held_tasks import Held, Holding
 from kapelle.worker.steps import Step
 from kapelle.worker.transport import Answer, TaskReport, Transport
 

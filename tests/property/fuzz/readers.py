@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from kapelle.lineage.events import LineageEvents
 from kapelle.processors.wiring import CANCELLATIONS, TASKS
-from kapelle.relay.passing import told
+from kapelle.relay.unusable import told
 from kapelle.topology.journal import EmbeddedJournal, Entry
 from kapelle.topology.replay.errors import ApplyFailedAgain
-from kapelle.topology.replay.folding import Folding, decoder
+from kapelle.topology.replay.fold import Folding, decoder
 from kapelle.topology.replay.history import StoredHistory
-from kapelle.topology.replay.looking import folded
+from kapelle.topology.replay.lookup import folded
 from kapelle.topology.replay.moments import Moment
 from kapelle.topology.tables import MemoryStore
-from kapelle.tracing import folding as tracing
+from kapelle.tracing import fold as tracing
 from kapelle.tracing.ids import Ids
 from kapelle.tracing.spans import Past
 from kapelle.views import Views

@@ -15,7 +15,7 @@ from kapelle.testing.engine import Engine
 from kapelle.topology.build import partition_of
 from kapelle.topology.log import Place
 from kapelle.topology.replay.history import StoredHistory
-from kapelle.topology.replay.looking import folded
+from kapelle.topology.replay.lookup import folded
 from kapelle.topology.replay.moments import Moment
 from kapelle.topology.settings import OnBug
 from kapelle.topology.tables import MemoryStore

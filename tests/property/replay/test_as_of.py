@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kapelle.testing.engine import Engine
-from kapelle.topology.replay.folding import ShardName
+from kapelle.topology.replay.fold import ShardName
 from kapelle.topology.replay.history import StoredHistory
-from kapelle.topology.replay.looking import folded
+from kapelle.topology.replay.lookup import folded
 from kapelle.topology.replay.moments import Moment
 from kapelle.topology.tables import MemoryStore
 from tests.property.runs.flows import workflows

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kapelle.topology.embedded import LogRecord
 from kapelle.topology.log import Place
-from kapelle.topology.replay.verifying import Stores, Verdict, Verifying
+from kapelle.topology.replay.verification import Stores, Verdict, Verifying
 from kapelle.topology.settings import Limits
 from kapelle.topology.tables import MemoryStore
 from tests.property.topology.test_replay import CODEC, KEYS, KINDS, LIMITS, TOPOLOGIES, Run

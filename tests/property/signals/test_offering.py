@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kapelle.processors.signals import deciding, finding
+from kapelle.processors.signals import deciding, search
 from kapelle.schemas import contracts as c
 from tests.property.signals.model import Params, fulfils
 from tests.unit.signals.world import World
@@ -32,7 +32,7 @@ WAIT = st.tuples(st.just("wait"), WANTED, st.booleans())
 def _small_parts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(deciding, "OFFERS_MAX", 2)
-        patch.setattr(finding, "LOOKS_MAX", 3)
+        patch.setattr(search, "LOOKS_MAX", 3)
         yield
 
 

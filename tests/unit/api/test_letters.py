@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kapelle.api import ApiSettings, Role, Tokens
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from kapelle.processors.wiring import SIGNALS
 from kapelle.topology.journal import EmbeddedJournal
 from tests.integration.api.places import Place, embedded_place, until

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from kapelle.cli.all_commands import cli
+from kapelle.cli.damaged_logs import damage_told, record
 from kapelle.cli.errors import DataDamaged, ExitCode
 from kapelle.cli.failures import exit_code, paragraph
-from kapelle.cli.salvaging import damage_told, record
-from kapelle.cli.whole import cli
 from kapelle.processors.wiring import WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.topology.embedded import DirectoryTaken, EmbeddedRuntime, LogDamaged, LogReplaced

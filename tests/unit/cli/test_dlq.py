@@ -5,9 +5,9 @@ import re
 import pytest
 from typer.testing import CliRunner, Result
 
+from kapelle.cli.all_commands import cli
 from kapelle.cli.errors import InTheWay
-from kapelle.cli.redriving import redrive_of
-from kapelle.cli.whole import cli
+from kapelle.cli.redrive import redrive_of
 from kapelle.schemas.contracts import Header
 from kapelle.topology.letters import COUNT_HEADER
 from tests.proof.contracts import Tick

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from tests.tidy.files import REPOSITORY
 
 DEFINITIONS = sorted(path for ending in ("json", "yaml") for path in (REPOSITORY / "examples").glob(f"*/*.{ending}"))

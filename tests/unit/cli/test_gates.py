@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from tests.integration.api.places import Place, embedded_place, step, until
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from tests.integration.api.places import Place, definition, embedded_place, step
 
 AT_ONCE = {"error_retry_limit": 1, "backoff": {"type": "FIXED_BACKOFF", "error_retry_backoff_in_secs": 3_600}}

@@ -13,10 +13,10 @@ import typer.main
 from typer.core import TyperGroup
 from typer.testing import CliRunner, Result
 
+from kapelle.cli.all_commands import cli
 from kapelle.cli.errors import MEANINGS
 from kapelle.cli.main import main
 from kapelle.cli.root import COMMANDS, Commands
-from kapelle.cli.whole import cli
 
 PROOF = "tests.proof.processors:topology"
 

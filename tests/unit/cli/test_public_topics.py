@@ -8,8 +8,8 @@ import yaml
 from typer.testing import CliRunner
 
 from kapelle.cli.acls import READ, WRITE, Role, acls
+from kapelle.cli.all_commands import cli
 from kapelle.cli.asyncapi import as_yaml, document
-from kapelle.cli.whole import cli
 from kapelle.schemas import contracts as c
 from kapelle.topology.page import topology
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from kapelle.cli.member_reports import Every, progress_fields, unready
 from kapelle.cli.relays import measured
-from kapelle.cli.reporting import Every, progress_fields, unready
-from kapelle.cli.stopping import Stopping
+from kapelle.cli.shutdown import Stopping
 from kapelle.topology.metrics import Counters
 from kapelle.topology.restore import Progress
 

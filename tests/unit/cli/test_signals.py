@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from kapelle.cli.all_commands import cli
 from kapelle.cli.text import lineages
-from kapelle.cli.whole import cli
 from kapelle.client import Lineage, LineageEdge, LineageNode
 from kapelle.processors.runs.composites.identity import inline_id
 from kapelle.schemas.contracts import ChildKind

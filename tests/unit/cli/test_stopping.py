@@ -6,13 +6,13 @@ import sys
 import threading
 
 from kapelle.cli.errors import ExitCode
-from kapelle.cli.stopping import SIGNALS, stopping
+from kapelle.cli.shutdown import SIGNALS, stopping
 
 NAME = "kapelle-signals"
 HEARD_S = 5.0
 LOCKED = """
 import ctypes
-from kapelle.cli.stopping import stopping
+from kapelle.cli.shutdown import stopping
 
 with stopping() as heard:
     heard.working()

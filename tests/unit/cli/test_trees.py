@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kapelle.cli.following import PROGRESS, follow
+from kapelle.cli.progress import PROGRESS, follow
 from kapelle.cli.text.children import are_all_there, progress_text
 from kapelle.client import Client, StepRecord, TimelineEntry
 from kapelle.processors.runs.composites.identity import inline_id

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from kapelle.cli.all_commands import cli
 from kapelle.cli.errors import AppFailed
-from kapelle.cli.whole import cli
 
 APPS = "tests.unit.cli.apps"
 PROOF = "tests.proof.processors:topology"

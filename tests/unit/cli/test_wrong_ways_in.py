@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from kapelle.cli.loading_worker import load_workers
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
+from kapelle.cli.worker_modules import load_workers
 from kapelle.client import exchange
 from kapelle.topology.tables.lock import DirectoryLock
 

@@ -25,7 +25,7 @@ from kapelle.topology.embedded.layout import offset_key, offset_row, stored_offs
 from kapelle.topology.embedded.partitions import partitions_of
 from kapelle.topology.log import Place
 from kapelle.topology.salvage import salvage
-from kapelle.topology.salvage.rebuilding import rebuild
+from kapelle.topology.salvage.rebuild import rebuild
 from kapelle.topology.tables import Batch, Memory, RocksStore
 from kapelle.topology.tables.writes import write_row
 from tests.proof.checks import table_violations

@@ -13,7 +13,7 @@ from kapelle.faust.subscription import TOPICS
 from kapelle.faust.transport import read_committed
 from kapelle.processors.intake import forms
 from kapelle.processors.publisher.streams import KEYS
-from kapelle.processors.runs.signalling import signal_id
+from kapelle.processors.runs.announcements import signal_id
 from kapelle.processors.signals import bounds
 from kapelle.processors.wiring import SIGNALS
 from kapelle.registry.server import RegistryServer

@@ -9,7 +9,7 @@ import fastavro
 import pytest
 from typer.testing import CliRunner
 
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from kapelle.processors.publisher.streams import INSTANCE_CHANGES
 from kapelle.processors.wiring import WORKFLOW_COMMANDS, WORKFLOW_EVENTS
 from kapelle.registry import PublicSchemas, RegistryClient, RegistryServer

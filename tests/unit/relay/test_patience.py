@@ -6,7 +6,7 @@ from concurrent.futures import Future
 import pytest
 
 from kapelle.relay.patience import Patience, Unanswered, apart
-from kapelle.relay.publishing import Sent, failure, not_acknowledged
+from kapelle.relay.publication import Sent, failure, not_acknowledged
 from kapelle.schemas.contracts import AnnounceSignal
 from kapelle.topology.journal import JournalUnavailable, Position
 from kapelle.topology.log import Place

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from kapelle.processors.wiring import SIGNAL_INTERNAL, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.testing.clock import VirtualClock

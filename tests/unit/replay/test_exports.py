@@ -18,7 +18,7 @@ from kapelle.topology.replay.exports import (
     write_export,
 )
 from kapelle.topology.replay.history import StoredHistory
-from kapelle.topology.replay.looking import Subject
+from kapelle.topology.replay.lookup import Subject
 from kapelle.topology.replay.moments import Moment
 from kapelle.topology.tables import MemoryStore
 from tests.proof.contracts import Counted

@@ -17,9 +17,9 @@ from kapelle.schemas import Codec
 from kapelle.topology.build import Topology
 from kapelle.topology.embedded import LogRecord
 from kapelle.topology.replay.errors import ApplyFailedAgain
-from kapelle.topology.replay.folding import Folding, decoder
+from kapelle.topology.replay.fold import Folding, decoder
 from kapelle.topology.replay.history import StoredHistory
-from kapelle.topology.replay.keeping import Kept
+from kapelle.topology.replay.row_cache import Kept
 from kapelle.topology.tables import Batch, MemoryStore, ShardMeta, ShardState
 from kapelle.topology.tables.errors import NotBucketed
 from tests.proof.contracts import Counted, Tick
@@ -127,8 +127,8 @@ def test_kept_tables_answer_and_end_as_tables_that_are_not(operations: list[tupl
 def test_however_often_rows_are_written_the_tables_come_out_the_same(
     seed: int, rows_max: int, look_every: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kapelle.topology.replay.folding.KEPT_ROWS_MAX", rows_max)
-    monkeypatch.setattr("kapelle.topology.replay.folding.LOOK_EVERY", look_every)
+    monkeypatch.setattr("kapelle.topology.replay.fold.KEPT_ROWS_MAX", rows_max)
+    monkeypatch.setattr("kapelle.topology.replay.fold.LOOK_EVERY", look_every)
     engine = used_engine(seed, operations=60)
     deleted(engine, "wf-1")
     history = StoredHistory(engine.topology, engine.runtime.log)
@@ -145,7 +145,7 @@ def test_however_often_rows_are_written_the_tables_come_out_the_same(
 
 
 def test_events_that_write_many_rows_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kapelle.topology.replay.folding.LOOK_EVERY", 10)
+    monkeypatch.setattr("kapelle.topology.replay.fold.LOOK_EVERY", 10)
     store = MemoryStore()
     fold = Folding(SPREADING, SHARD, decode=Codec(SPREADING.catalog()).decode, store=store)
 
@@ -158,7 +158,7 @@ def test_events_that_write_many_rows_do_not_fill_the_memory(monkeypatch: pytest.
 
 
 def test_what_was_written_is_gone_from_the_store_when_it_is_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kapelle.topology.replay.folding.KEPT_ROWS_MAX", 100)
+    monkeypatch.setattr("kapelle.topology.replay.fold.KEPT_ROWS_MAX", 100)
     store = MemoryStore()
     fold = Folding(SPREADING, SHARD, decode=Codec(SPREADING.catalog()).decode, store=store)
     fold.take(records(["a"]))

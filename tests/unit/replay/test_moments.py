@@ -3,8 +3,8 @@
 import pytest
 
 from kapelle.topology.replay.errors import BadMoment, HistoryIncomplete, HistoryUnreadable
-from kapelle.topology.replay.folding import Folding, decoder
-from kapelle.topology.replay.looking import folded
+from kapelle.topology.replay.fold import Folding, decoder
+from kapelle.topology.replay.lookup import folded
 from kapelle.topology.replay.moments import Moment
 from kapelle.topology.tables import Batch, MemoryStore
 from tests.proof.processors import topology

@@ -7,8 +7,8 @@ import pytest
 
 from kapelle.schemas import Codec
 from kapelle.topology.embedded import LogRecord
-from kapelle.topology.replay.comparing import Difference
-from kapelle.topology.replay.verifying import Stores, Verdict, Verifying
+from kapelle.topology.replay.comparison import Difference
+from kapelle.topology.replay.verification import Stores, Verdict, Verifying
 from kapelle.topology.tables import Memory, MemoryStore, RocksStore, ShardState, Store
 from tests.proof.contracts import Counted
 from tests.proof.processors import Count, Counting

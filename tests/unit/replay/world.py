@@ -10,7 +10,7 @@ from kapelle.schemas import Codec, Framing
 from kapelle.testing.clock import VirtualClock
 from kapelle.topology.build import Topology
 from kapelle.topology.embedded import EmbeddedRuntime, EmbeddedSettings, LogRecord
-from kapelle.topology.replay.folding import ShardName
+from kapelle.topology.replay.fold import ShardName
 from kapelle.topology.replay.history import StoredHistory
 from kapelle.topology.settings import MemberSettings
 from kapelle.topology.tables import MemoryStore

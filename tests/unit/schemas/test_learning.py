@@ -3,7 +3,7 @@
 import pytest
 
 from kapelle.schemas import Catalog
-from kapelle.schemas.learning import EVERY_MS, REPORTED_MAX, UNKNOWN_MAX, Learner, unpublished
+from kapelle.schemas.learner import EVERY_MS, REPORTED_MAX, UNKNOWN_MAX, Learner, unpublished
 from kapelle.schemas.schema_topic import SchemaRecord, to_records
 
 SCHEMA = '{"type": "record", "name": "kapelle.test.A", "fields": [{"name": "b", "type": "string"}]}'

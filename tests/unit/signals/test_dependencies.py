@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kapelle.processors.params.stored import typed
-from kapelle.processors.signals import finding
+from kapelle.processors.signals import search
 from kapelle.processors.wiring import RUN_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, InstanceStatus, Report, RestartPolicy, StepStatus
@@ -260,7 +260,7 @@ def test_what_cannot_be_evaluated_fails_the_step_with_a_reason(value: str) -> No
 
 def test_a_dependency_by_a_range_alone_finds_its_signal_by_the_value() -> None:
     world = World()
-    for number in range(3 * finding.LOOKS_MAX):
+    for number in range(3 * search.LOOKS_MAX):
         world.announce(f"o{number}", n=number)
 
     reads = world.reads(c.AwaitSignal("s", 1, 1, "s", 1, 1, 0, '[{"param":"n","operator":">","value":5990}]', False))
@@ -270,19 +270,19 @@ def test_a_dependency_by_a_range_alone_finds_its_signal_by_the_value() -> None:
 
 def test_nothing_in_the_past_is_told_by_the_value_too() -> None:
     world = World()
-    for number in range(2 * finding.LOOKS_MAX):
+    for number in range(2 * search.LOOKS_MAX):
         world.announce(f"o{number}", n=number)
 
     world.wait("s", n=(">", 10**6))
 
     assert not world.continued
     world.announce("last", n=10**6 + 1)
-    assert world.woken() == [("s", 2 * finding.LOOKS_MAX + 1)]
+    assert world.woken() == [("s", 2 * search.LOOKS_MAX + 1)]
 
 
 @pytest.mark.parametrize("is_latest", [False, True])
 def test_a_long_past_is_looked_at_in_parts(is_latest: bool) -> None:
-    world, count = World(), 3 * finding.LOOKS_MAX
+    world, count = World(), 3 * search.LOOKS_MAX
     for number in range(count):
         world.announce(f"o{number}", n=1, m=1 if number == count // 2 else 0)
 
@@ -296,27 +296,27 @@ def test_a_long_past_is_looked_at_in_parts(is_latest: bool) -> None:
 
 def test_a_signal_that_comes_while_the_past_is_looked_at_ends_the_looking() -> None:
     world = World()
-    for number in range(3 * finding.LOOKS_MAX):
+    for number in range(3 * search.LOOKS_MAX):
         world.announce(f"o{number}", n=1, m=0)
     world.wait("s", n=1, m=(">", 0))
 
     world.announce("new", n=1, m=1)
     world.go_on()
 
-    assert world.woken() == [("s", 3 * finding.LOOKS_MAX + 1)]
+    assert world.woken() == [("s", 3 * search.LOOKS_MAX + 1)]
 
 
 def test_a_step_that_waits_anew_is_told_once() -> None:
     world = World()
-    for number in range(3 * finding.LOOKS_MAX):
-        world.announce(f"o{number}", n=1, m=1 if number == 2 * finding.LOOKS_MAX else 0)
+    for number in range(3 * search.LOOKS_MAX):
+        world.announce(f"o{number}", n=1, m=1 if number == 2 * search.LOOKS_MAX else 0)
     world.wait("s", n=1, m=(">", 0))
 
     world.decide(c.ForgetAwait("s", 1, "s", 0))
     world.wait("s", n=1, m=(">", 0))
     world.go_on()
 
-    assert world.woken() == [("s", 2 * finding.LOOKS_MAX + 1)]
+    assert world.woken() == [("s", 2 * search.LOOKS_MAX + 1)]
 
 
 def test_tables_are_what_history_says() -> None:

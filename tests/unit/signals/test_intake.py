@@ -9,7 +9,7 @@ from kapelle.processors.effects import Send, SetAside
 from kapelle.processors.intake import intake
 from kapelle.processors.intake.tables import Intake
 from kapelle.processors.messages import Foreign, Message
-from kapelle.processors.runs.signalling import signal_id
+from kapelle.processors.runs.announcements import signal_id
 from kapelle.processors.wiring import SIGNAL_INTERNAL
 from kapelle.schemas import contracts as c
 from kapelle.topology.tables import MemoryStore, ShardState

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kapelle.processors.signals import applying, deciding, finding
+from kapelle.processors.signals import applying, deciding, search
 from kapelle.processors.signals.matching import Condition, Operator
 from kapelle.schemas import contracts as c
 from tests.unit.signals.announcing import armed, matches, push, say, starts, trigger
@@ -199,7 +199,7 @@ def test_a_signal_that_nobody_wants_reads_nothing_of_the_index() -> None:
 
 
 def test_many_that_do_not_match_are_passed_over_in_parts() -> None:
-    world, count = World(), finding.LOOKS_MAX + 500
+    world, count = World(), search.LOOKS_MAX + 500
     for number in range(count):
         world.subscribe(f"t{number:05d}", n=(">", 0), m=("!=", 1))
     world.subscribe("z", n=("<", 9))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kapelle.processors.runs.signalling import SIGNALS_MAX, signal_id
+from kapelle.processors.runs.announcements import SIGNALS_MAX, signal_id
 from kapelle.processors.wiring import RUN_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus, Report, RestartPolicy, StepStatus

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 from kapelle.sinks.models import SECRETS_VARIABLE, Retry, Sink, SnsRule, WebhookRule
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sinks.md").read_text()

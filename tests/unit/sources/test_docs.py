@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from kapelle.cli.whole import cli
+from kapelle.cli.all_commands import cli
 
 PAGE = Path(__file__).parents[3] / "docs" / "sources.md"
 

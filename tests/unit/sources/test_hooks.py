@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from kapelle.api import ApiSettings, Role, Tokens
+from kapelle.cli.api_server import api_settings, reloading
 from kapelle.cli.errors import BadFile
-from kapelle.cli.serving import api_settings, reloading
 from kapelle.processors.wiring import SIGNAL_EVENTS
 from kapelle.schemas.contracts import SignalAccepted, SignalDuplicated
 from kapelle.sources import BadSources, read_sources

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kapelle.sources import BadSources, WatchedFile
-from kapelle.sources.watching import LOOK_S
+from kapelle.sources.source_file import LOOK_S
 
 ONE = "sources: [{topic: a, name: x}]"
 TWO = "sources: [{topic: a, name: x}, {topic: b, name: x}]"

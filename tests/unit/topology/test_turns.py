@@ -9,7 +9,7 @@ import pytest
 from kapelle.processors.effects import Effect, Emit
 from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.processor import Processor
-from kapelle.topology import folding
+from kapelle.topology import work
 from kapelle.topology.log import Place, Record, Run
 from kapelle.topology.settings import Limits, MemberSettings
 from kapelle.topology.turns import Timer, Turns, left_over
@@ -129,7 +129,7 @@ def test_work_that_goes_on_takes_turns_by_workflow_and_all_of_it_is_done() -> No
 
 
 def test_work_that_goes_on_rests_and_new_records_do_not_end_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "REST_FACTOR", 1e9)
+    monkeypatch.setattr(work, "REST_FACTOR", 1e9)
     world = World(going_on(rounds=10), settings=ONE_A_CYCLE)
     world.run()
     world.member.rests = True
@@ -170,10 +170,10 @@ def test_a_slow_decision_ends_its_cycle_so_that_what_came_before_it_is_seen() ->
 
 
 def test_work_that_goes_on_alone_on_an_idle_machine_does_not_rest_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "REST_FACTOR", 1e9)
-    monkeypatch.setattr(folding, "ALONE_SHARE", 0.0)
-    monkeypatch.setattr(folding, "ALONE_AFTER_S", 0.0)
-    monkeypatch.setattr(folding, "CONTENDED_SHARE", 1e9)  # whatever else the machine does during the test
+    monkeypatch.setattr(work, "REST_FACTOR", 1e9)
+    monkeypatch.setattr(work, "ALONE_SHARE", 0.0)
+    monkeypatch.setattr(work, "ALONE_AFTER_S", 0.0)
+    monkeypatch.setattr(work, "CONTENDED_SHARE", 1e9)  # whatever else the machine does during the test
     world = World(going_on(rounds=10), settings=ONE_A_CYCLE)
     world.run()
     world.member.rests = True
@@ -194,8 +194,8 @@ AT_LENGTH = Limits(cycle_ms_max=60_000, cascade_ms_max=60_000, background_ms_max
 def test_work_that_is_alone_goes_on_within_a_cycle_unless_somebody_else_was_there_lately(
     monkeypatch: pytest.MonkeyPatch, alone_after_s: float, in_a_cycle: int
 ) -> None:
-    monkeypatch.setattr(folding, "ALONE_AFTER_S", alone_after_s)
-    monkeypatch.setattr(folding, "CONTENDED_SHARE", 1e9)
+    monkeypatch.setattr(work, "ALONE_AFTER_S", alone_after_s)
+    monkeypatch.setattr(work, "CONTENDED_SHARE", 1e9)
     world = World(going_on(rounds=10), settings=MemberSettings(limits=AT_LENGTH))
     world.run()
     world.member.rests = True
@@ -208,10 +208,10 @@ def test_work_that_is_alone_goes_on_within_a_cycle_unless_somebody_else_was_ther
 
 
 def test_publishers_that_follow_work_do_not_end_its_being_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "REST_FACTOR", 1e9)
-    monkeypatch.setattr(folding, "ALONE_SHARE", 0.0)
-    monkeypatch.setattr(folding, "ALONE_AFTER_S", 0.0)
-    monkeypatch.setattr(folding, "CONTENDED_SHARE", 1e9)
+    monkeypatch.setattr(work, "REST_FACTOR", 1e9)
+    monkeypatch.setattr(work, "ALONE_SHARE", 0.0)
+    monkeypatch.setattr(work, "ALONE_AFTER_S", 0.0)
+    monkeypatch.setattr(work, "CONTENDED_SHARE", 1e9)
     processor = going_on(rounds=10)
     processor.is_patient = True
     world = World(processor, settings=ONE_A_CYCLE)
@@ -228,10 +228,10 @@ def test_publishers_that_follow_work_do_not_end_its_being_alone(monkeypatch: pyt
 
 
 def test_work_that_had_to_wait_for_the_cpu_rests_as_long_as_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "REST_FACTOR", 1e9)
-    monkeypatch.setattr(folding, "ALONE_SHARE", 0.0)
-    monkeypatch.setattr(folding, "ALONE_AFTER_S", 0.0)
-    monkeypatch.setattr(folding, "CONTENDED_SHARE", -1.0)
+    monkeypatch.setattr(work, "REST_FACTOR", 1e9)
+    monkeypatch.setattr(work, "ALONE_SHARE", 0.0)
+    monkeypatch.setattr(work, "ALONE_AFTER_S", 0.0)
+    monkeypatch.setattr(work, "CONTENDED_SHARE", -1.0)
     world = World(going_on(rounds=10), settings=ONE_A_CYCLE)
     world.run()
     world.member.rests = True

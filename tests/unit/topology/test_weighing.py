@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kapelle.topology.metrics import TableSize
+from kapelle.topology.table_sizes import RESTS, Weighing
 from kapelle.topology.tables import Memory, RocksStore
-from kapelle.topology.weighing import RESTS, Weighing
 from tests.proof.contracts import Reminder
 from tests.proof.processors import counting, reminding
 from tests.unit.topology.world import World, tick

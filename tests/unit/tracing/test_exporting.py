@@ -4,7 +4,7 @@ import pytest
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 from kapelle.tracing.errors import BadEndpoint
-from kapelle.tracing.exporting import Exporter, url_of
+from kapelle.tracing.exporter import Exporter, url_of
 from kapelle.tracing.spans import Kind, Link, Moment, Span, Verdict
 
 SPAN = Span(

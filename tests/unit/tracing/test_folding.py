@@ -11,7 +11,7 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.headers import trace_of
 from kapelle.testing import Engine
 from kapelle.topology.journal import Entry
-from kapelle.tracing.folding import FOLDINGS, FOLLOWED, Folding
+from kapelle.tracing.fold import FOLDINGS, FOLLOWED, Folding
 from kapelle.tracing.ids import Ids
 from kapelle.tracing.spans import Past, Span, Verdict
 

@@ -11,7 +11,7 @@ from kapelle.schemas.contract import Contract
 from kapelle.schemas.contracts import Criticality, StepStatus
 from kapelle.testing.engine import Engine
 from kapelle.topology.journal import Entry
-from kapelle.views.batching import Batch
+from kapelle.views.batches import Batch
 from kapelle.views.database import Database
 from kapelle.views.projection import project
 from tests.unit.views.histories import written

@@ -14,7 +14,7 @@ from kapelle.views.leaves import write_leaves
 from kapelle.views.projection import FOLLOWED, project
 from kapelle.views.rows import Cells, Key, Line, Page, Run
 from kapelle.views.schema import KEYS, grade_of
-from kapelle.views.writing import amend, erase, forget, put_statement, write_labels, write_told
+from kapelle.views.statements import amend, erase, forget, put_statement, write_labels, write_told
 
 TYPE = "python"
 TABLES = (*KEYS, "labels", "counts", "timeline", "descents", "leaves", "buckets", "rollups", "pauses")

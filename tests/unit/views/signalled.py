@@ -8,7 +8,7 @@ from kapelle.schemas import contracts as c
 from kapelle.testing.engine import Engine
 from kapelle.topology.journal import EmbeddedJournal
 from kapelle.views import Views
-from kapelle.views.folding import BATCH_RECORDS
+from kapelle.views.fold import BATCH_RECORDS
 
 Json = dict[str, Any]
 

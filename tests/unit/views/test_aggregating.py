@@ -8,8 +8,8 @@ from kapelle.schemas.contracts import Action, Report, RestartPolicy
 from kapelle.testing.engine import Engine, RunHandle
 from kapelle.views import Views
 from kapelle.views.queries import instances
-from kapelle.views.queries.aggregating import aggregate, aggregated_info, matrix, runtime_overview
-from kapelle.views.queries.browsing import browse
+from kapelle.views.queries.aggregates import aggregate, aggregated_info, matrix, runtime_overview
+from kapelle.views.queries.instance_lists import browse
 from kapelle.views.queries.pages import PageRequest
 from tests.unit.views.histories import TYPE, definition, fold, step, used_engine, view_of
 

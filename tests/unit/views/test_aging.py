@@ -10,15 +10,15 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, Report
 from kapelle.testing.engine import Engine
 from kapelle.views import Views
-from kapelle.views.aging import SWEEPS
 from kapelle.views.database import Database
-from kapelle.views.queries import explaining, instances, lineage, signals, steps, triggers, workflows
-from kapelle.views.queries.browsing import browse
+from kapelle.views.queries import explanations, instances, lineage, signals, steps, triggers, workflows
+from kapelle.views.queries.instance_lists import browse
 from kapelle.views.queries.lineage import Direction
 from kapelle.views.queries.pages import PageRequest
 from kapelle.views.queries.requests import outcomes
 from kapelle.views.retention import DAY_MS, Retention
 from kapelle.views.schema import BY_AGE
+from kapelle.views.unreferenced import SWEEPS
 from tests.unit.views.histories import definition, deleted, dump, fold, step
 from tests.unit.views.signalled import on, push, say, says, view_of, waits
 
@@ -352,7 +352,7 @@ def told(views: Views, at: tuple[str, int]) -> dict[str, Any]:
         "verdicts": [
             verdict
             for one in near
-            for verdict in (views.read(explaining.explained, *one) or {"verdicts": []})["verdicts"]
+            for verdict in (views.read(explanations.explained, *one) or {"verdicts": []})["verdicts"]
             if (verdict["workflow_id"], verdict.get("workflow_instance_id")) == at
         ],
     }

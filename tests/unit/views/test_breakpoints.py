@@ -9,8 +9,8 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import ChildKind, StepStatus
 from kapelle.views import BadCursor
 from kapelle.views.queries import breakpoints, steps, workflows
+from kapelle.views.queries.index_pages import Search
 from kapelle.views.queries.pages import PageRequest, cursor_of
-from kapelle.views.queries.searching import Search
 from tests.unit.views.gates import (
     PAUSED,
     batched,

@@ -14,7 +14,7 @@ from kapelle.testing.engine import Engine, RunHandle
 from kapelle.views import Views
 from kapelle.views.database import Database
 from kapelle.views.labels import initiator_label, param_label, tag_label
-from kapelle.views.queries.browsing import COUNTED_MAX, LOOKED_MAX, Filters, InstanceSearch, browse, counts
+from kapelle.views.queries.instance_lists import COUNTED_MAX, LOOKED_MAX, Filters, InstanceSearch, browse, counts
 from kapelle.views.queries.pages import Page, PageRequest
 from tests.unit.views.histories import TYPE, definition, deleted, fold, step, used_engine, view_of
 
@@ -109,8 +109,8 @@ def some_filters(chance: random.Random, times: list[int]) -> Filters:
 def test_pages_show_what_a_look_at_every_instance_would_find(
     few: int, looked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kapelle.views.queries.browsing.FEW", few)
-    monkeypatch.setattr("kapelle.views.queries.browsing.LOOKED_MAX", looked)
+    monkeypatch.setattr("kapelle.views.queries.instance_lists.FEW", few)
+    monkeypatch.setattr("kapelle.views.queries.instance_lists.LOOKED_MAX", looked)
     views, chance = view_of(labelled_engine(few)), random.Random(few)
     with views.database.reading() as connection:
         times = [row[0] for row in connection.execute("SELECT created_at_ms FROM instances")]
@@ -217,7 +217,7 @@ def every_filter() -> list[Filters]:
 
 @pytest.mark.parametrize("few", [-1, 2_000])
 def test_no_list_of_instances_reads_or_sorts_a_whole_table(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kapelle.views.queries.browsing.FEW", few)
+    monkeypatch.setattr("kapelle.views.queries.instance_lists.FEW", few)
     bad: list[tuple[Filters, list[str]]] = []
 
     with filled(200).reading() as connection:

@@ -13,9 +13,9 @@ from kapelle.topology.journal import EmbeddedJournal, Entry, Point
 from kapelle.topology.page import topology
 from kapelle.topology.tables import StoreLocked
 from kapelle.views import Views
-from kapelle.views.batching import Batch
+from kapelle.views.batches import Batch
 from kapelle.views.database import Database
-from kapelle.views.projection.projecting import EVENTS
+from kapelle.views.projection.streams import EVENTS
 from kapelle.views.rows import Cells
 from kapelle.views.schema import KEYS, RISING
 from tests.unit.views.histories import definition, deleted, dump, entries_of, fold, used_engine, written

@@ -14,9 +14,9 @@ from kapelle.topology.journal import EmbeddedJournal
 from kapelle.views import BadCursor, Views
 from kapelle.views.database import Database
 from kapelle.views.queries import permits, steps
+from kapelle.views.queries.index_pages import Search
 from kapelle.views.queries.pages import PageRequest, cursor_of
 from kapelle.views.queries.requests import outcomes
-from kapelle.views.queries.searching import Search
 from kapelle.views.retention import DAY_MS
 from tests.unit.views.gates import WAITS, busy_limits, changed, entries, give_back, limit, request, unlimit
 from tests.unit.views.histories import definition, dump, entries_of, fold, step, view_of, written

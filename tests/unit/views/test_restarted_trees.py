@@ -7,9 +7,9 @@ from kapelle.schemas.contracts import ChildKind, Report, RestartPolicy
 from kapelle.testing.engine import Engine, RunHandle
 from kapelle.views import Views
 from kapelle.views.queries import instances, steps
-from kapelle.views.queries.aggregating import matrix, told_more
-from kapelle.views.queries.browsing import Filters, browse, counts
+from kapelle.views.queries.aggregates import matrix, told_more
 from kapelle.views.queries.children import children
+from kapelle.views.queries.instance_lists import Filters, browse, counts
 from kapelle.views.queries.pages import PageRequest
 from kapelle.views.queries.rollups import REFS_MAX
 from tests.unit.views.histories import TYPE, deleted, step, view_of

@@ -10,7 +10,7 @@ from kapelle.topology.journal import EmbeddedJournal
 from kapelle.views import Views
 from kapelle.views.progress import Progress, ends_of
 from kapelle.views.queries import instances
-from kapelle.views.queries.browsing import Filters, browse, counts
+from kapelle.views.queries.instance_lists import Filters, browse, counts
 from kapelle.views.queries.pages import PageRequest
 from kapelle.views.retention import DAY_MS, Retention, take_away
 from tests.unit.views.histories import TYPE, definition, deleted, dump, fold, step, used_engine, view_of

@@ -15,8 +15,8 @@ from kapelle.topology.journal import Entry
 from kapelle.views import BadCursor, Views
 from kapelle.views.database import Database
 from kapelle.views.projection import project
-from kapelle.views.projection.projecting import OTHERS
-from kapelle.views.queries import explaining, lineage, signals, triggers
+from kapelle.views.projection.streams import OTHERS
+from kapelle.views.queries import explanations, lineage, signals, triggers
 from kapelle.views.queries.lineage import Direction
 from kapelle.views.queries.pages import PageRequest, cursor_of
 from kapelle.views.queries.requests import outcomes
@@ -29,7 +29,7 @@ JOINED = {"x": {"join_keys": ["day"]}, "y": {"join_keys": ["day"]}}
 
 def verdicts(views: Views, name: str, sequence: int) -> dict[str, dict[str, Any]]:
     """The verdicts on a signal by workflow."""
-    found = views.read(explaining.explained, name, sequence)
+    found = views.read(explanations.explained, name, sequence)
     assert found is not None
     return {one["workflow_id"]: one for one in found["verdicts"]}
 
@@ -334,7 +334,7 @@ def test_what_is_not_visible_yet_is_told_as_such(unseen: str, verdict: str, reas
     seen = [entry for (stream, _), entries in entries_of(engine).items() if stream != unseen for entry in entries]
 
     with written(seen).reading() as connection:
-        found = explaining.explained(connection, "x", 1)
+        found = explanations.explained(connection, "x", 1)
 
     assert found is not None
     assert [one["verdict"] for one in found["verdicts"] if one["reason"].startswith(reason)] == [verdict]
@@ -354,7 +354,7 @@ def test_a_start_that_was_refused_is_told_with_its_reason() -> None:
             project(OneByOne(connection), entry)
 
     with database.reading() as connection:
-        found = explaining.explained(connection, "x", 1)
+        found = explanations.explained(connection, "x", 1)
 
     assert found is not None
     assert found["verdicts"][0]["start"] == "REFUSED"
@@ -366,7 +366,7 @@ def test_a_signal_tells_how_often_it_was_repeated_and_by_whom() -> None:
     for _ in range(3):
         say(engine, "x", "1")
 
-    found = view_of(engine).read(explaining.explained, "x", None)
+    found = view_of(engine).read(explanations.explained, "x", None)
 
     assert found is not None
     assert (found["status"], found["repetitions"]["count"]) == ("ACCEPTED", 2)
@@ -374,7 +374,7 @@ def test_a_signal_tells_how_often_it_was_repeated_and_by_whom() -> None:
 
 
 def test_there_is_nothing_to_explain_of_a_signal_that_never_came() -> None:
-    assert view_of(Engine()).read(explaining.explained, "x", 1) is None
+    assert view_of(Engine()).read(explanations.explained, "x", 1) is None
 
 
 # Triggers -------------------------------------------------------------------------------------------------------------

@@ -7,10 +7,10 @@ import pytest
 from kapelle.schemas.contracts import ChildKind
 from kapelle.views import leaves, tallies
 from kapelle.views.leaves import launch_of
-from kapelle.views.queries import aggregating, artifacts, children, rollups
+from kapelle.views.queries import aggregates, artifacts, children, rollups
 from kapelle.views.queries.artifacts import Reach, detailing, running_again
-from kapelle.views.queries.browsing import HIDDEN
 from kapelle.views.queries.children import Present, counting
+from kapelle.views.queries.instance_lists import HIDDEN
 from tests.unit.views.histories import view_of
 from tests.unit.views.trees import used_tree
 
@@ -47,7 +47,7 @@ STATEMENTS: Final[dict[str, tuple[str, Any]]] = {
     "details of rounds of an earlier attempt": detailing(Reach(AT, OF_WHILE, is_now=False)),
     "iterations that run again": running_again(Reach(AT, OF_FOREACH, is_now=True)),
     "values of rounds": (artifacts.ROUNDS, ("maestro_while_1", 7)),
-    "whether earlier runs are known below": (aggregating.IS_ABOVE_AND_RAN_LATER, ("top", 1, 1)),
+    "whether earlier runs are known below": (aggregates.IS_ABOVE_AND_RAN_LATER, ("top", 1, 1)),
     "whether iterations are hidden": (HIDDEN, ("maestro_foreach_1",)),
     "the fold, the steps above": (tallies.DESCENT, AT[:2]),
     "the fold, which buckets count": (tallies.SPAN, AT),

@@ -13,11 +13,11 @@ from kapelle.testing.engine import Engine, RunHandle
 from kapelle.topology.journal import EmbeddedJournal
 from kapelle.views import Views
 from kapelle.views.queries import instances, steps
-from kapelle.views.queries.aggregating import told_more
+from kapelle.views.queries.aggregates import told_more
 from kapelle.views.queries.artifacts import intervals
-from kapelle.views.queries.browsing import browse
-from kapelle.views.queries.browsing import counts as all_counts
 from kapelle.views.queries.children import STATUSES, Present, children, counts, statement
+from kapelle.views.queries.instance_lists import browse
+from kapelle.views.queries.instance_lists import counts as all_counts
 from kapelle.views.queries.pages import Page, PageRequest
 from kapelle.views.retention import take_away
 from tests.unit.views.histories import TYPE, dump, entries_of, fold, step, view_of, written

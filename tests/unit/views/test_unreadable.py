@@ -15,7 +15,7 @@ from kapelle.testing.engine import Engine
 from kapelle.topology.journal import EmbeddedJournal
 from kapelle.topology.log import Place
 from kapelle.views import Views
-from kapelle.views.queries.browsing import counts
+from kapelle.views.queries.instance_lists import counts
 from kapelle.views.queries.unreadable import unreadable, unreadable_count
 
 REFUSED = c.ReportRefused("load", "token", "w", Report.SUCCEEDED, "there is no such run", 1)

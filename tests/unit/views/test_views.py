@@ -16,11 +16,11 @@ from kapelle.topology.embedded import EmbeddedRuntime
 from kapelle.topology.journal import EmbeddedJournal, Entry, Follower, JournalUnavailable, Point
 from kapelle.topology.page import topology
 from kapelle.views import BadCursor, ViewFailed, Views
+from kapelle.views.news import Noticeboard
 from kapelle.views.projection import FOLLOWED
 from kapelle.views.queries import instances, steps, tasks, workflows
-from kapelle.views.queries.browsing import Filters, browse
+from kapelle.views.queries.instance_lists import Filters, browse
 from kapelle.views.queries.pages import PageRequest, cursor_of, place_of
-from kapelle.views.waiting import Noticeboard
 from tests.unit.views.histories import TYPE, definition, dump, step, used_engine, view_of
 
 
@@ -55,7 +55,7 @@ class StumblingJournal(EmbeddedJournal):
 
 
 def test_a_log_that_was_away_is_read_on_without_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kapelle.views.folding.AGAIN_S", 0.0)
+    monkeypatch.setattr("kapelle.views.fold.AGAIN_S", 0.0)
     engine = used_engine(2)
     journal = StumblingJournal(engine.runtime)
     journal.failures = [JournalUnavailable("be read", "the broker is away") for _ in range(3)]

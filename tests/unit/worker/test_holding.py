@@ -6,7 +6,7 @@ import pytest
 
 from kapelle.schemas.contracts import Criticality, Report
 from kapelle.worker.context import LOG_CHARS_MAX, Context
-from kapelle.worker.holding import OUTBOX_MAX, Held, Holding
+from kapelle.worker.held_tasks import OUTBOX_MAX, Held, Holding
 from kapelle.worker.transport import TaskReport
 from tests.unit.worker.samples import task
 

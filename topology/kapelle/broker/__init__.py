@@ -1,6 +1,6 @@
 """The parts that all clients of a broker share: meanings of errors, reading a small topic, leaving a group."""
 
-from kapelle.broker.leaving import leave
+from kapelle.broker.departure import leave
 from kapelle.broker.meanings import (
     has_no_leader,
     is_away,
@@ -21,7 +21,7 @@ from kapelle.broker.meanings import (
     says_all_are_down,
     seeks_coordinator,
 )
-from kapelle.broker.reading import read_to_end
+from kapelle.broker.topic_content import read_to_end
 
 __all__ = [
     "has_no_leader",

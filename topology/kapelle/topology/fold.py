@@ -20,7 +20,7 @@ from kapelle.schemas import Codec, Contract
 from kapelle.schemas.contracts import Stage
 from kapelle.schemas.errors import SchemaError, UnknownFingerprint
 from kapelle.schemas.headers import rfc3339, trace_of
-from kapelle.schemas.learning import Learner
+from kapelle.schemas.learner import Learner
 from kapelle.topology.aside import Aside, Failure, Source, When
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.deadletters import Original, origin_of

@@ -31,7 +31,6 @@ from kapelle.topology.crash import Crash, CrashPoint, never
 from kapelle.topology.delivery import Delivery
 from kapelle.topology.errors import ApplyFailed, CycleAborted, FoldError, ProducerLost
 from kapelle.topology.fold import Fold
-from kapelle.topology.folding import Folding, Work
 from kapelle.topology.inputs import Inputs
 from kapelle.topology.log import Log, Place, Run
 from kapelle.topology.metrics import Counters
@@ -42,6 +41,7 @@ from kapelle.topology.settings import MemberSettings
 from kapelle.topology.shard import Shard
 from kapelle.topology.tables import Batch, Store
 from kapelle.topology.turns import Timer, all_due
+from kapelle.topology.work import Folding, Work
 
 HOLD_ROOM_RECORDS = 2_000  # what is taken at a time while a hold waits for commands, however much waits already
 HOLD_WAIT_S = 0.002

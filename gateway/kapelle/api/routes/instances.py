@@ -13,7 +13,7 @@ from kapelle.api.routes.guards import READS, VIEWER
 from kapelle.api.routes.workflows import no_workflow
 from kapelle.processors.runs.composites.identity import is_inline
 from kapelle.processors.runs.states import INSTANCE_ACTIONS, STEP_ACTIONS
-from kapelle.views.queries import aggregating, browsing, workflows
+from kapelle.views.queries import aggregates, instance_lists, workflows
 from kapelle.views.queries import instances as queries
 
 router = APIRouter(prefix="/workflows", tags=["instances"])
@@ -35,7 +35,7 @@ def no_instance(workflow_id: str, instance_id: int, run_id: int | None = None) -
 async def _must_exist(here: Context, workflow_id: str) -> None:
     """Refuse an id that nobody pushed, unless there are iterations or rounds under it."""
     if is_inline(workflow_id):
-        is_known = bool(await here.read(browsing.counts, workflow_id))
+        is_known = bool(await here.read(instance_lists.counts, workflow_id))
     else:
         is_known = await here.read(workflows.workflow, workflow_id) is not None
     if not is_known:
@@ -58,7 +58,7 @@ async def step_actions() -> Response:
 async def list_all(here: Reader, page: Page, filters: InstanceFilters, workflow_id: OneWorkflow = None) -> Response:
     """The latest run of each instance, newest instance first."""
     mark = here.watermark()
-    instances = await here.read(browsing.browse, page, structs.replace(filters, workflow_id=workflow_id))
+    instances = await here.read(instance_lists.browse, page, structs.replace(filters, workflow_id=workflow_id))
     return json_response(instances, mark=mark)
 
 
@@ -66,7 +66,7 @@ async def list_all(here: Reader, page: Page, filters: InstanceFilters, workflow_
 async def count_all(here: Reader, workflow_id: OneWorkflow = None) -> Response:
     """The number of instances in each status, of one workflow or of all."""
     mark = here.watermark()
-    counts = await here.read(browsing.counts, workflow_id)
+    counts = await here.read(instance_lists.counts, workflow_id)
     return json_response({"total_count": sum(counts.values()), "counts": counts}, mark=mark)
 
 
@@ -77,10 +77,10 @@ async def list_instances(
     """The latest run of each instance of a workflow, newest instance first."""
     mark = here.watermark()
     await _must_exist(here, workflow_id)
-    instances = await here.read(browsing.browse, page, structs.replace(filters, workflow_id=workflow_id))
+    instances = await here.read(instance_lists.browse, page, structs.replace(filters, workflow_id=workflow_id))
     if aggregated:
         instances["elements"] = await here.read(
-            aggregating.told_more, instances["elements"], aggregated=True, enriched=False
+            aggregates.told_more, instances["elements"], aggregated=True, enriched=False
         )
     return json_response(instances, mark=mark)
 
@@ -96,7 +96,7 @@ async def get_matrix(
     """The state of each step of the newest instances of a workflow, after all their runs. One row per instance."""
     mark = here.watermark()
     await _must_exist(here, workflow_id)
-    matrix = await here.read(aggregating.matrix, workflow_id, limit)
+    matrix = await here.read(aggregates.matrix, workflow_id, limit)
     return json_response(matrix, mark=mark)
 
 
@@ -116,7 +116,7 @@ async def _one_run(
     if run is None:
         raise no_instance(*at, run_id)
     if aggregated or enriched:
-        (run,) = await here.read(aggregating.told_more, [run], aggregated=aggregated, enriched=enriched)
+        (run,) = await here.read(aggregates.told_more, [run], aggregated=aggregated, enriched=enriched)
     return json_response(run, mark=mark)
 
 

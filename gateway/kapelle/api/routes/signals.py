@@ -16,7 +16,7 @@ from kapelle.api.routes.workflows import no_workflow
 from kapelle.processors.signals.bounds import NAME_CHARS_MAX
 from kapelle.processors.wiring import SIGNALS
 from kapelle.views.projection.signals import announcer
-from kapelle.views.queries import explaining, instances, lineage, triggers, workflows
+from kapelle.views.queries import explanations, instances, lineage, triggers, workflows
 from kapelle.views.queries import signals as queries
 from kapelle.views.queries.lineage import DEPTH_MAX, Direction
 from kapelle.views.queries.requests import Outcome
@@ -128,7 +128,7 @@ async def get_signal(here: Reader, name: Name, sequence: RunSelector) -> Respons
 async def explain_signal(here: Reader, name: Name, sequence: RunSelector) -> Response:
     """The verdict of each trigger and step that was subscribed to the signal when it arrived, with the reason."""
     mark, number = here.watermark(), number_of(sequence, "signal")
-    explanation = await here.read(explaining.explained, name, number)
+    explanation = await here.read(explanations.explained, name, number)
     if explanation is None:
         raise no_signal(name, number)
     return json_response(explanation, mark=mark)

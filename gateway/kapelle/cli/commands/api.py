@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from kapelle.cli.api_server import api_settings, reloading, serving_api
+from kapelle.cli.member_reports import PROGRESS_S, Every
 from kapelle.cli.options.process import LOGS, HooksFile, Host, Port, Process, TokensFile, takes_process
 from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.reach import reaching
-from kapelle.cli.reporting import PROGRESS_S, Every
-from kapelle.cli.serving import api_settings, reloading, serving_api
-from kapelle.cli.stopping import Stopping, stopping
+from kapelle.cli.shutdown import Stopping, stopping
 from kapelle.cli.text import output
 from kapelle.cli.topic_plan import mending
 

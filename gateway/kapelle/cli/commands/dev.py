@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 import typer
 
+from kapelle.cli.api_server import api_settings, reloading, serving_api
+from kapelle.cli.aside_records import records_at
+from kapelle.cli.damaged_logs import LOG, VIEWS, damage_told, record, salvaged
 from kapelle.cli.errors import DataInUse, NotAWorker
-from kapelle.cli.loading_worker import load_workers
 from kapelle.cli.logs import LogLevel
 from kapelle.cli.options.client import TOKEN_VARIABLE
 from kapelle.cli.options.process import (
@@ -30,12 +32,10 @@ from kapelle.cli.options.process import (
     TokensFile,
     takes_process,
 )
-from kapelle.cli.salvaging import LOG, VIEWS, damage_told, record, salvaged
 from kapelle.cli.server import token
-from kapelle.cli.serving import api_settings, reloading, serving_api
-from kapelle.cli.setting_aside import records_at
-from kapelle.cli.stopping import Stopping, stopping
+from kapelle.cli.shutdown import Stopping, stopping
 from kapelle.cli.text import output
+from kapelle.cli.worker_modules import load_workers
 from kapelle.cli.workers import http_transport, serve_http, served
 from kapelle.topology.settings import MemberSettings, OnBug, RecordAt
 

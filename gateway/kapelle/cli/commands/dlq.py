@@ -10,7 +10,7 @@ from kapelle.cli.options.client import URL, Url, Yes
 from kapelle.cli.options.output import Output
 from kapelle.cli.options.target import DEAD_LETTERS, Target, takes_target
 from kapelle.cli.reach import reaching
-from kapelle.cli.redriving import redrive_of, redriven
+from kapelle.cli.redrive import redrive_of, redriven
 from kapelle.cli.server import connected
 from kapelle.cli.text import output
 from kapelle.cli.text.letters import Letter, as_lines

@@ -60,7 +60,7 @@ def run(
         ExitStack() as opened,
     ):
         relays = _module()
-        from kapelle.lineage.emitting import Emitter  # noqa: PLC0415 - an extra
+        from kapelle.lineage.emitter import Emitter  # noqa: PLC0415 - an extra
         from kapelle.lineage.events import LineageEvents  # noqa: PLC0415
         from kapelle.topology.kafka.topics import Topics  # noqa: PLC0415 - slow to import
 

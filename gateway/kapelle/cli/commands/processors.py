@@ -9,7 +9,9 @@ from typing import Annotated
 import msgspec
 import typer
 
+from kapelle.cli.aside_records import records_at
 from kapelle.cli.errors import NothingToRun, UnknownProcessor
+from kapelle.cli.member_reports import Reporter
 from kapelle.cli.metrics import MetricsServer, serving
 from kapelle.cli.options.process import (
     MEASURED,
@@ -28,9 +30,7 @@ from kapelle.cli.options.process import (
 from kapelle.cli.options.target import KAFKA, Target, takes_target
 from kapelle.cli.reach import reaching
 from kapelle.cli.registry import framing
-from kapelle.cli.reporting import Reporter
-from kapelle.cli.setting_aside import records_at
-from kapelle.cli.stopping import Stopping, stopping
+from kapelle.cli.shutdown import Stopping, stopping
 from kapelle.cli.topic_plan import mending
 from kapelle.topology.build import Topology
 from kapelle.topology.kafka.config import KafkaSettings, Protocol

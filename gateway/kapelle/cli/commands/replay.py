@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 import typer
 
+from kapelle.cli.history_access import HistorySource, Progress, opened_history, scratch, tell_unreadable
 from kapelle.cli.options.history import Data, File, PassOver
 from kapelle.cli.options.output import Output
 from kapelle.cli.options.process import RegistryUrl
 from kapelle.cli.options.target import KAFKA, Target, takes_target
-from kapelle.cli.replaying import HistorySource, Progress, opened_history, scratch, tell_unreadable
 from kapelle.cli.subjects import SubjectKind, subjects
 from kapelle.cli.text import output, tables
 from kapelle.cli.text.output import Form
@@ -22,7 +22,7 @@ from kapelle.cli.text.output import Form
 if TYPE_CHECKING:
     from kapelle.topology.replay.changes import Changed
     from kapelle.topology.replay.history import History
-    from kapelle.topology.replay.looking import Point, Shown, Subject
+    from kapelle.topology.replay.lookup import Point, Shown, Subject
     from kapelle.topology.replay.moments import Moment
 
 ROWS_MAX: Final = 1_000_000
@@ -89,7 +89,7 @@ def _looked(
     history: "History", wanted: "Sequence[Subject]", moment: "Moment", count: int
 ) -> "tuple[list[Point], list[Shown]]":
     """How far each shard was folded, and the rows that were asked for, one more than that if there are more."""
-    from kapelle.topology.replay.looking import folded, point, rows_about  # noqa: PLC0415 - slow to import
+    from kapelle.topology.replay.lookup import folded, point, rows_about  # noqa: PLC0415 - slow to import
 
     progress = Progress()
     points: list[Point] = []

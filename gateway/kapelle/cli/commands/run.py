@@ -7,10 +7,10 @@ import msgspec
 import typer
 
 from kapelle.cli.errors import BadParam, EndedOtherwise
-from kapelle.cli.following import follow
 from kapelle.cli.options.client import URL, Cursor, InstanceId, Limit, Param, Reason, RequestId, RunId, Url, WorkflowId
 from kapelle.cli.options.output import Output
 from kapelle.cli.params import given
+from kapelle.cli.progress import follow
 from kapelle.cli.server import connected
 from kapelle.cli.text import output, tables
 from kapelle.cli.text.events import show_events

@@ -62,13 +62,13 @@ def run(
         _explained(),
         ExitStack() as opened,
     ):
-        exporting = _module()
+        module = _exporter_module()
         from kapelle.topology.kafka.topics import Topics  # noqa: PLC0415 - slow to import
         from kapelle.tracing.ids import Ids  # noqa: PLC0415
         from kapelle.tracing.relay import TraceRelay  # noqa: PLC0415
 
         topology = target.topology()
-        exporter = opened.enter_context(closing(exporting.Exporter(endpoint, service or topology.prefix)))
+        exporter = opened.enter_context(closing(module.Exporter(endpoint, service or topology.prefix)))
         Topics(topology, kafka).verify()
         relay = TraceRelay(topology, kafka, exporter, Ids(topology.prefix, sample), is_from_end=begin is Begin.LATEST)
         heard.working()
@@ -77,22 +77,22 @@ def run(
             relay.run(stopped)
 
 
-def _module() -> ModuleType:
-    """What sends spans, if the packages of OpenTelemetry are there."""
+def _exporter_module() -> ModuleType:
+    """The module that sends spans. It needs the packages of OpenTelemetry."""
     try:
-        from kapelle.tracing import exporting  # noqa: PLC0415 - an extra
+        from kapelle.tracing import exporter  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("opentelemetry"):
             raise
         raise InTheWay(
             "Expected the packages of OpenTelemetry, but they are not installed: pip install 'kapelle[otel]'"
         ) from error
-    return exporting
+    return exporter
 
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """What the errors of traces mean for a command."""
+    """Translate the errors of traces to errors of commands."""
     from kapelle.tracing.errors import BadEndpoint  # noqa: PLC0415
 
     try:

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 import typer
 
+from kapelle.cli.damaged_logs import VIEWS
 from kapelle.cli.errors import NotThere, TablesDiffer, UnknownProcessor
+from kapelle.cli.history_access import HistorySource, Progress, locked, opened_history, scratch, tell_unreadable
 from kapelle.cli.options.history import Data, File
 from kapelle.cli.options.output import Output
 from kapelle.cli.options.process import RegistryUrl
 from kapelle.cli.options.target import KAFKA, Target, takes_target
-from kapelle.cli.replaying import HistorySource, Progress, locked, opened_history, scratch, tell_unreadable
-from kapelle.cli.salvaging import VIEWS
 from kapelle.cli.text import output, tables
 from kapelle.cli.text.output import Form
 
 if TYPE_CHECKING:
     from kapelle.topology.build import Topology
-    from kapelle.topology.replay.comparing import Difference
+    from kapelle.topology.replay.comparison import Difference
     from kapelle.topology.replay.exports import ExportedHistory
-    from kapelle.topology.replay.folding import ShardName
+    from kapelle.topology.replay.fold import ShardName
     from kapelle.topology.replay.history import StoredHistory
     from kapelle.topology.replay.kafka import KafkaHistory
-    from kapelle.topology.replay.verifying import Verdict
+    from kapelle.topology.replay.verification import Verdict
     from kapelle.topology.tables import RocksStore
 
 TABLES: Final = "tables"  # where a process on Kafka keeps them, in its state directory
@@ -97,7 +97,7 @@ def _told(source: HistorySource, names: Sequence[str], state_dir: Path | None) -
     from kapelle.topology.replay.exports import ExportedHistory  # noqa: PLC0415 - slow to import
     from kapelle.topology.replay.history import StoredHistory  # noqa: PLC0415
     from kapelle.topology.replay.kafka import KafkaHistory  # noqa: PLC0415
-    from kapelle.topology.salvage.salvaging import read_all  # noqa: PLC0415
+    from kapelle.topology.salvage.readable import read_all  # noqa: PLC0415
 
     progress = Progress()
     if source.data is not None:
@@ -150,7 +150,7 @@ def _live(
     beside: "tuple[RocksStore | None, Progress]",
 ) -> "Iterator[Verdict]":
     from kapelle.topology.replay.live import LiveTables  # noqa: PLC0415 - slow to import
-    from kapelle.topology.replay.verifying import Stores  # noqa: PLC0415
+    from kapelle.topology.replay.verification import Stores  # noqa: PLC0415
 
     kept, progress = beside
     stores = Stores(opened.enter_context(scratch()), opened.enter_context(scratch()))
@@ -160,9 +160,9 @@ def _live(
 def _stored(
     opened: ExitStack, history: "StoredHistory", shards: "Sequence[ShardName]", progress: Progress
 ) -> "Iterator[Verdict]":
-    from kapelle.topology.replay.looking import folded  # noqa: PLC0415 - slow to import
+    from kapelle.topology.replay.lookup import folded  # noqa: PLC0415 - slow to import
     from kapelle.topology.replay.moments import Moment  # noqa: PLC0415
-    from kapelle.topology.replay.verifying import verify_stored  # noqa: PLC0415
+    from kapelle.topology.replay.verification import verify_stored  # noqa: PLC0415
 
     for fold, is_done in folded(history, shards, Moment(passes_over=True), opened.enter_context(scratch())):
         progress.folding(fold)
@@ -173,9 +173,9 @@ def _stored(
 def _exported(
     opened: ExitStack, history: "ExportedHistory", shards: "Sequence[ShardName]", progress: Progress
 ) -> "Iterator[Verdict]":
-    from kapelle.topology.replay.looking import folded  # noqa: PLC0415 - slow to import
+    from kapelle.topology.replay.lookup import folded  # noqa: PLC0415 - slow to import
     from kapelle.topology.replay.moments import Moment  # noqa: PLC0415
-    from kapelle.topology.replay.verifying import verify_fingerprint  # noqa: PLC0415
+    from kapelle.topology.replay.verification import verify_fingerprint  # noqa: PLC0415
 
     expected = {(shard.processor, shard.partition): shard.fingerprint for shard in history.about.shards}
     for fold, is_done in folded(history, shards, Moment(passes_over=True), opened.enter_context(scratch())):

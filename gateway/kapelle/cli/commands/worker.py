@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from kapelle.cli.loading_worker import load_workers
 from kapelle.cli.metrics import WORKER, MetricsServer, serving
 from kapelle.cli.options.client import URL, Url
 from kapelle.cli.options.process import CONCURRENCY, SERVED, Concurrency, HttpAllow, Process, takes_process
 from kapelle.cli.options.target import TASKS, Target, takes_target
+from kapelle.cli.worker_modules import load_workers
 from kapelle.cli.workers import http_transport, serve_http, served
 from kapelle.topology.exposition import exposition
 

@@ -8,8 +8,8 @@ from typing import Annotated, Final
 import msgspec
 import typer
 
+from kapelle.cli.apps import DEFAULT_APP, load_topology
 from kapelle.cli.errors import BadProperty, NoServers
-from kapelle.cli.loading import DEFAULT_APP, load_topology
 from kapelle.cli.options.groups import Command, taking
 from kapelle.topology.build import PARTITIONS_MAX, Topology
 from kapelle.topology.kafka.config import KafkaSettings, is_secret

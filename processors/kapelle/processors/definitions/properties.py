@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from kapelle.processors.definitions.filling import fill
+from kapelle.processors.definitions.form_validation import fill
 from kapelle.processors.definitions.forms import PropertiesForm, Raw, StrategyForm, TagForm, UpdateForm
 from kapelle.processors.definitions.json_text import read_json, write_json
 from kapelle.processors.definitions.limits import PARALLEL_DEFAULT

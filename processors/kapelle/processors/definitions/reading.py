@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from kapelle.processors.definitions.filling import fill
+from kapelle.processors.definitions.form_validation import fill
 from kapelle.processors.definitions.forms import (
     STEP_FORMS,
     BackoffForm,

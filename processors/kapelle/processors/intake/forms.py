@@ -21,7 +21,7 @@ import msgspec
 
 from kapelle.processors.messages import Foreign
 from kapelle.processors.params.nesting import NESTED_JSON_MAX, nests_too_deep
-from kapelle.processors.runs.signalling import signal_id
+from kapelle.processors.runs.announcements import signal_id
 from kapelle.processors.signals.bounds import (
     ID_CHARS_MAX,
     LONG_MAX,

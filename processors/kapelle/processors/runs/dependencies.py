@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 from kapelle.processors.definitions.models import SignalDependency
 from kapelle.processors.params import Definition, ParamType
+from kapelle.processors.runs.announcements import BadSignal, checked_name, scalar_of
 from kapelle.processors.runs.attempts import Attempt
 from kapelle.processors.runs.context import RunContext
 from kapelle.processors.runs.plan import StepPlan
-from kapelle.processors.runs.signalling import BadSignal, checked_name, scalar_of
 from kapelle.processors.runs.states import UP_TO_SIGNALS
 from kapelle.processors.runs.tables import BYPASSED
 from kapelle.processors.signals.matching import Condition, Operator, conditions_json

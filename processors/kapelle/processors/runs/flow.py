@@ -25,7 +25,7 @@ from kapelle.processors.errors import WrongTransition
 from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.params import ParamError
 from kapelle.processors.params.stored import values_json
-from kapelle.processors.runs import dependencies, loops, signalling
+from kapelle.processors.runs import announcements, dependencies, loops
 from kapelle.processors.runs.applying import NOTHING
 from kapelle.processors.runs.attempts import Attempt, attempt_of
 from kapelle.processors.runs.composites.ends import tell_of_end
@@ -180,7 +180,7 @@ class Flow(RunContext):
         """The work is done: its signals are announced. `reported` are those that its worker reports."""
         try:
             # All signals are made before the step completes: if one of them is not valid, none is announced.
-            announced = signalling.outputs(self, step, attempt, params, reported)
+            announced = announcements.outputs(self, step, attempt, params, reported)
         except ParamError as error:
             self.change(attempt, (*passed, StepStatus.INTERNALLY_FAILED), reason=str(error))
             return

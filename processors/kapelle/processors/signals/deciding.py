@@ -19,9 +19,9 @@ from kapelle.processors.effects import Effect, Emit, Send, SetAside
 from kapelle.processors.messages import Message
 from kapelle.processors.signals.applying import NEW, step_subscription, trigger_subscription
 from kapelle.processors.signals.bounds import unfit
-from kapelle.processors.signals.finding import Cursor, Past, Span, Subscriber, bounded, by_value, concerned, past
 from kapelle.processors.signals.matching import Entry, conditions_of, entries_of
 from kapelle.processors.signals.processor import signals
+from kapelle.processors.signals.search import Cursor, Past, Span, Subscriber, bounded, by_value, concerned, past
 from kapelle.processors.signals.tables import SignalRow, Signals, SubscriptionRow
 from kapelle.processors.signals.windows import CLOCK, floor_ms, kept
 from kapelle.processors.wiring import RUN_INTERNAL, SIGNAL_INTERNAL, TRIGGER_INTERNAL, run_key, trigger_key

@@ -1,8 +1,8 @@
 """Reads and checks the JSON in internal commands to `signals`, before a decision."""
 
-from kapelle.processors.signals.finding import Cursor
 from kapelle.processors.signals.matching import conditions_of
 from kapelle.processors.signals.processor import signals
+from kapelle.processors.signals.search import Cursor
 from kapelle.schemas import contracts as c
 
 

@@ -17,9 +17,9 @@ from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.signals.matching import conditions_json
 from kapelle.processors.triggers.applying import generation_after, place_of, places
 from kapelle.processors.triggers.definition import Trigger, trigger_of
-from kapelle.processors.triggers.firing import Joined, NotStarted, start_of
-from kapelle.processors.triggers.joining import join_value, partners
+from kapelle.processors.triggers.joins import join_value, partners
 from kapelle.processors.triggers.processor import triggers
+from kapelle.processors.triggers.starts import Joined, NotStarted, start_of
 from kapelle.processors.triggers.tables import TriggerRow, Triggers
 from kapelle.processors.wiring import SIGNAL_INTERNAL, TRIGGER_INTERNAL, WORKFLOW_INTERNAL
 from kapelle.schemas import contracts as c

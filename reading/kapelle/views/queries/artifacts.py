@@ -17,7 +17,7 @@ from kapelle.processors.keys import ids_in, run_key
 from kapelle.processors.runs.composites.identity import inline_id
 from kapelle.schemas.contracts import ChildKind, InstanceStatus
 from kapelle.views.leaves import launch_of
-from kapelle.views.queries.aggregating import aggregate, runtime_overview
+from kapelle.views.queries.aggregates import aggregate, runtime_overview
 from kapelle.views.queries.children import OF_STEP, Present, StepAt, counting, present_children
 from kapelle.views.queries.records import Record
 from kapelle.views.queries.rollups import rollup_below

@@ -8,10 +8,10 @@ from typing import Annotated, Final
 import msgspec
 
 from kapelle.schemas import contracts as c
+from kapelle.views.queries.index_pages import Place, Search, page
 from kapelle.views.queries.moments import moment_text
 from kapelle.views.queries.pages import Page, PageRequest
 from kapelle.views.queries.records import Record
-from kapelle.views.queries.searching import Place, Search, page
 from kapelle.views.rows import Key
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]

@@ -16,7 +16,7 @@ from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.runs.states import RESTARTABLE_IN_RUN
 from kapelle.schemas.contracts import ChildKind, InstanceStatus
 from kapelle.views.leaves import COLUMNS, KNOWN, is_present
-from kapelle.views.queries.browsing import runs_at
+from kapelle.views.queries.instance_lists import runs_at
 from kapelle.views.queries.pages import Listing, Page, PageRequest, page_of, place_of
 from kapelle.views.queries.records import Record, instance_record
 

@@ -1,4 +1,4 @@
-"""Instances one by one, and their runs. Lists of them are in `browsing`."""
+"""Instances one by one, and their runs. Lists of them are in `instance_lists`."""
 
 import sqlite3
 from functools import partial

@@ -10,10 +10,10 @@ import msgspec
 from kapelle.processors.keys import ids_in
 from kapelle.processors.permits.tables import CLASSES
 from kapelle.schemas.contracts import StepStatus
+from kapelle.views.queries.index_pages import COUNTED_MAX, Search, count_before, page
 from kapelle.views.queries.moments import moment_text
 from kapelle.views.queries.pages import TEXT_MAX, Page, PageRequest
 from kapelle.views.queries.records import Record
-from kapelle.views.queries.searching import COUNTED_MAX, Search, count_before, page
 from kapelle.views.schema_gates import HOLDS, IN_FORCE, WAITS
 
 NOTES_MAX: Final = 32

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from kapelle.views.queries.browsing import counts as instance_counts
+from kapelle.views.queries.instance_lists import counts as instance_counts
 from kapelle.views.queries.pages import TEXT_MAX, Listing, Page, PageRequest, begins, page_of, place_of
 from kapelle.views.queries.records import Record, raw
 from kapelle.views.queries.requests import outcomes

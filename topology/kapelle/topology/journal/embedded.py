@@ -10,9 +10,9 @@ from kapelle.schemas import Codec
 from kapelle.schemas.contract import Contract
 from kapelle.topology.embedded import EmbeddedRuntime, QueueFull, Stopped
 from kapelle.topology.embedded.letters import EmbeddedLetters
+from kapelle.topology.journal.entries import Decoder, Raw
 from kapelle.topology.journal.errors import JournalUnavailable
 from kapelle.topology.journal.journal import Entry, Mode, Point, Position, pending
-from kapelle.topology.journal.reading import Decoder, Raw
 from kapelle.topology.log import Place
 from kapelle.topology.metrics import Counters
 

@@ -24,9 +24,9 @@ from kapelle.schemas.contract import Contract
 from kapelle.schemas.headers import HeaderForm, rfc3339
 from kapelle.topology.build import Topology, partition_of
 from kapelle.topology.errors import BrokerRefused, CycleAborted, Unanswered
+from kapelle.topology.journal.entries import Decoder, Raw
 from kapelle.topology.journal.errors import JournalUnavailable
 from kapelle.topology.journal.journal import Entry, Mode, Point, Position, pending
-from kapelle.topology.journal.reading import Decoder, Raw
 from kapelle.topology.kafka.admin import Admin
 from kapelle.topology.kafka.answers import COMMITTED, LATEST, list_offsets, real_offset
 from kapelle.topology.kafka.config import KafkaSettings

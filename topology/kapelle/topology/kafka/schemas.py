@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 
 from kapelle.broker import read_to_end
 from kapelle.schemas import Catalog
-from kapelle.schemas.learning import unpublished
+from kapelle.schemas.learner import unpublished
 from kapelle.schemas.schema_topic import SchemaRecord
 from kapelle.topology.errors import CycleAborted
 from kapelle.topology.kafka.config import KafkaSettings

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from kapelle.topology.replay.comparing import Comparison, Data, described
-from kapelle.topology.replay.folding import Decode, Folding, ShardName, decoder
+from kapelle.topology.replay.comparison import Comparison, Data, described
+from kapelle.topology.replay.fold import Decode, Folding, ShardName, decoder
 from kapelle.topology.replay.history import History
-from kapelle.topology.replay.looking import TIMERS, Subject
+from kapelle.topology.replay.lookup import TIMERS, Subject
 from kapelle.topology.replay.moments import Moment
 from kapelle.topology.tables import Store
 from kapelle.topology.tables.timers import TIMERS as ARMED

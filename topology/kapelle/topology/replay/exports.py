@@ -16,13 +16,13 @@ import msgspec
 
 from kapelle.schemas import Catalog, Framing
 from kapelle.schemas.codec import Confluent
-from kapelle.schemas.learning import Learner
+from kapelle.schemas.learner import Learner
 from kapelle.schemas.schema_topic import SchemaRecord, to_records
 from kapelle.topology.build import Topology
 from kapelle.topology.embedded.partitions import LogRecord
 from kapelle.topology.log import Place
 from kapelle.topology.replay.errors import BadExport
-from kapelle.topology.replay.folding import Folding, decoder
+from kapelle.topology.replay.fold import Folding, decoder
 from kapelle.topology.replay.history import History, Records, event_place
 from kapelle.topology.replay.moments import Moment
 from kapelle.topology.tables import MemoryStore, Store

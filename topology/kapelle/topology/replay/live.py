@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from kapelle.topology.log import Place
-from kapelle.topology.replay.folding import ShardName, decoder
+from kapelle.topology.replay.fold import ShardName, decoder
 from kapelle.topology.replay.history import event_place
 from kapelle.topology.replay.kafka import KafkaHistory
-from kapelle.topology.replay.verifying import Stores, Verdict, Verifying
+from kapelle.topology.replay.verification import Stores, Verdict, Verifying
 from kapelle.topology.tables import ShardState, Store
 
 Tell = Callable[[str, int], None]  # a shard, and how many events of it were folded

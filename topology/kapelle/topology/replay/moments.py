@@ -17,7 +17,7 @@ import msgspec
 
 from kapelle.topology.build import Topology
 from kapelle.topology.replay.errors import BadMoment, HistoryUnreadable
-from kapelle.topology.replay.folding import Folding, ShardName
+from kapelle.topology.replay.fold import Folding, ShardName
 from kapelle.topology.replay.history import History, Records
 
 END: Final = "end"

@@ -6,8 +6,8 @@ from typing import Final, get_args
 import msgspec
 
 from kapelle.processors.tables import Key
-from kapelle.topology.replay.comparing import Data, State, as_data, row_data
-from kapelle.topology.replay.folding import Folding, ShardName, decoder
+from kapelle.topology.replay.comparison import Data, State, as_data, row_data
+from kapelle.topology.replay.fold import Folding, ShardName, decoder
 from kapelle.topology.replay.history import History
 from kapelle.topology.replay.moments import Moment
 from kapelle.topology.tables import Store

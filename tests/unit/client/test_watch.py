@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from kapelle.client import AsyncClient, Client, TimedOut, TimelineEntry, watching
+from kapelle.client import AsyncClient, Client, TimedOut, TimelineEntry, watch
 from tests.unit.client.fake_server import FakeServer, ok
 
 URL = "http://kapelle.test:8080"
@@ -15,8 +15,8 @@ URL = "http://kapelle.test:8080"
 @pytest.fixture(autouse=True)
 def haste(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pauses between two looks."""
-    monkeypatch.setattr(watching, "PAUSE_MIN_S", 0.0)
-    monkeypatch.setattr(watching, "PAUSE_MAX_S", 0.0)
+    monkeypatch.setattr(watch, "PAUSE_MIN_S", 0.0)
+    monkeypatch.setattr(watch, "PAUSE_MAX_S", 0.0)
 
 
 def record(status: str, run_id: int = 1) -> httpx.Response:

@@ -18,7 +18,7 @@ def follow(
     client: "Client", at: tuple[str, int], timeout_s: float | None, show: "Callable[[TimelineEntry], None]"
 ) -> "InstanceRecord":
     """Show what is new of an instance, again and again, until it has ended. Returns its latest run."""
-    from kapelle.client.watching import Watching  # noqa: PLC0415 - slow to load, and only some commands need it
+    from kapelle.client.watch import Watching  # noqa: PLC0415 - slow to load, and only some commands need it
 
     watching, children = Watching(timeout_s), Children(client, at)
     while True:

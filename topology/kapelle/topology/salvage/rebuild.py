@@ -18,7 +18,7 @@ from kapelle.topology.embedded.layout import offset_key, offset_row, stored_offs
 from kapelle.topology.embedded.partitions import Partition, partitions_of
 from kapelle.topology.embedded.soundness import Lost
 from kapelle.topology.partition_time import SYSTEM_CLOCK
-from kapelle.topology.replay.folding import Folding, decoder
+from kapelle.topology.replay.fold import Folding, decoder
 from kapelle.topology.replay.history import StoredHistory, event_place
 from kapelle.topology.tables import Batch, ShardMeta, ShardState, Store
 from kapelle.topology.tables.writes import forget_writes, writes_in

@@ -6,7 +6,7 @@
 2. If writes are missing at the end, what is before them is whole: each write was there as a whole or not at all.
 3. If writes are missing before others, the write-ahead log is given up: what was written to files before it is whole.
 4. If files with rows are gone or damaged, RocksDB makes a store of those that can be read, and the state is made again
-   from the history that is left (`rebuilding.py`).
+   from the history that is left (`rebuild.py`).
 5. What is left is noted as acknowledged, so that the next start finds nothing missing.
 """
 
@@ -37,7 +37,7 @@ from kapelle.topology.embedded.soundness import (
 )
 from kapelle.topology.partition_time import SYSTEM_CLOCK
 from kapelle.topology.replay.errors import ReplayError
-from kapelle.topology.salvage.rebuilding import Rebuilt, rebuild
+from kapelle.topology.salvage.rebuild import Rebuilt, rebuild
 from kapelle.topology.tables import Memory, Peek, RocksStore, Store, StoreCorrupt
 from kapelle.topology.tables.lock import LOCK_NAME, DirectoryLock
 from kapelle.topology.tables.rocks import has_rows, repair

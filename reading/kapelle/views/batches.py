@@ -25,7 +25,7 @@ from kapelle.views.leaves import Descents, Leaves, write_leaves
 from kapelle.views.projection.news import run_news
 from kapelle.views.rows import Cells, Key, Line, Page, Run
 from kapelle.views.schema import grade_of
-from kapelle.views.writing import Label, Names, amend, erase, forget, put_statement, write_labels, write_told
+from kapelle.views.statements import Label, Names, amend, erase, forget, put_statement, write_labels, write_told
 
 ROWS_MAX: Final = 50_000  # then they are written, so that a batch does not grow without end
 FORM_FIRST: Final = "/"  # between the names of columns

@@ -11,8 +11,8 @@ from kapelle.topology.exposition import member_exposition
 from kapelle.topology.kafka.run import KafkaMember
 from kapelle.topology.metrics import Counters
 from kapelle.topology.restore import Progress
+from kapelle.topology.table_sizes import Weighing
 from kapelle.topology.tables import StoreError
-from kapelle.topology.weighing import Weighing
 
 PROGRESS_S: Final = 2.0
 FILE_S: Final = 5.0

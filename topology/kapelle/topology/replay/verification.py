@@ -22,9 +22,9 @@ import msgspec
 
 from kapelle.topology.build import Topology
 from kapelle.topology.embedded.partitions import LogRecord
-from kapelle.topology.replay.comparing import Comparison, Difference, Differing, State, described, same
+from kapelle.topology.replay.comparison import Comparison, Difference, Differing, State, described, same
 from kapelle.topology.replay.errors import Unsettled
-from kapelle.topology.replay.folding import Decode, Folding, ShardName
+from kapelle.topology.replay.fold import Decode, Folding, ShardName
 from kapelle.topology.replay.history import Records
 from kapelle.topology.tables import Batch, ShardState, Store
 from kapelle.topology.tables.buckets import FLOORS

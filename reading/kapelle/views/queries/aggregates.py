@@ -20,7 +20,7 @@ import msgspec
 from kapelle.processors.runs.states import FAILED
 from kapelle.schemas.contracts import InstanceStatus, StepStatus
 from kapelle.views.leaves import REFERRED
-from kapelle.views.queries.browsing import Filters, InstanceSearch
+from kapelle.views.queries.instance_lists import Filters, InstanceSearch
 from kapelle.views.queries.records import Record
 from kapelle.views.queries.rollups import REFS_MAX, add_refs, counts_below, refs_below, reset_steps
 

@@ -22,11 +22,11 @@ from kapelle.schemas.headers import trace_of
 from kapelle.topology.build import Topology
 from kapelle.topology.collector import at_rest
 from kapelle.topology.embedded.partitions import LogRecord
-from kapelle.topology.journal.reading import Decoder
+from kapelle.topology.journal.entries import Decoder
 from kapelle.topology.log import Headers
 from kapelle.topology.replay.errors import ApplyFailedAgain
 from kapelle.topology.replay.history import History, event_place
-from kapelle.topology.replay.keeping import Kept
+from kapelle.topology.replay.row_cache import Kept
 from kapelle.topology.tables import Batch, ShardMeta, ShardState, Store
 from kapelle.topology.tables.errors import BadKey, BadRow, RowTooLarge
 

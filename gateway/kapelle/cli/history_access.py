@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from kapelle.cli.apps import load_topology
+from kapelle.cli.damaged_logs import LOG, VIEWS, damage_told
 from kapelle.cli.errors import DataInUse, NoServers
-from kapelle.cli.loading import load_topology
 from kapelle.cli.options.target import Target
 from kapelle.cli.reach import reaching
 from kapelle.cli.registry import framing
-from kapelle.cli.salvaging import LOG, VIEWS, damage_told
 from kapelle.cli.text import output
 from kapelle.cli.topic_plan import planned, wrong
 from kapelle.topology.kafka.topics import Do
@@ -23,7 +23,7 @@ from kapelle.topology.replay.errors import NoHistory
 if TYPE_CHECKING:
     from kapelle.topology.build import Topology
     from kapelle.topology.kafka.config import KafkaSettings
-    from kapelle.topology.replay.folding import Folding
+    from kapelle.topology.replay.fold import Folding
     from kapelle.topology.replay.history import History
     from kapelle.topology.replay.moments import Moment
     from kapelle.topology.tables import RocksStore

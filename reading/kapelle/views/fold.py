@@ -12,12 +12,12 @@ from kapelle.topology.collector import at_rest
 from kapelle.topology.errors import CycleAborted
 from kapelle.topology.journal import Entry, Journal, JournalError, Point
 from kapelle.views.database import Database, is_damage, save_offsets
+from kapelle.views.news import Noticeboard
 from kapelle.views.progress import Progress, ends_of
 from kapelle.views.projection import FOLLOWED
 from kapelle.views.projection.news import ANYTHING
 from kapelle.views.retention import Retention
 from kapelle.views.unreadable import FAULTS, fold_entries, fold_one_by_one
-from kapelle.views.waiting import Noticeboard
 
 BATCH_RECORDS: Final = 20_000  # of what is far behind: a row that many of them touch is written once
 WAIT_S: Final = 0.25

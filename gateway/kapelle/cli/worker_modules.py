@@ -6,8 +6,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
+from kapelle.cli.apps import attribute_of, module_at, module_of
 from kapelle.cli.errors import AppFailed, AppMissing, BadReference, NotAWorker
-from kapelle.cli.loading import attribute_of, module_at, module_of
 
 if TYPE_CHECKING:
     from kapelle.worker import Worker

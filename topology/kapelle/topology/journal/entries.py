@@ -12,7 +12,7 @@ from kapelle.processors.streams import Stream
 from kapelle.schemas import Codec, SchemaError
 from kapelle.schemas.contract import Contract
 from kapelle.schemas.errors import UnknownFingerprint
-from kapelle.schemas.learning import Learner, ReadTopic
+from kapelle.schemas.learner import Learner, ReadTopic
 from kapelle.topology.journal.journal import Entry
 
 _log = logging.getLogger("kapelle.journal")
