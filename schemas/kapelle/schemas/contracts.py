@@ -9,6 +9,94 @@ from kapelle.schemas import wire
 from kapelle.schemas.contract import Contract
 
 
+class BackfillAction(StrEnum):
+    """What is done with a backfill. A reader that does not know a newer symbol reads OTHER."""
+
+    PAUSE = "PAUSE"
+    RESUME = "RESUME"
+    CANCEL = "CANCEL"
+    OTHER = "OTHER"
+
+
+_BACKFILL_ACTION: Final = wire.Symbols(BackfillAction)
+
+
+class ActOnBackfill(Contract, frozen=True, gc=False):
+    """Pause, resume or cancel a backfill."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ActOnBackfill"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ActOnBackfill","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"backfill_id","type":"string"},'
+        r'{"name":"action","type":'
+        r'{"name":"kapelle.BackfillAction","type":"enum","symbols":["PAUSE","RESUME","CANCEL","OTHER"],"default":"OTHER'
+        r'","doc":"What is done with a backfill. A reader that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"is_stopping","type":"boolean","default":false,"doc":"Stop the running instances of a cancelled backf'
+        r'ill too."},'
+        r'{"name":"reason","type":"string","default":"","doc":"The reason, as text for people."}],"doc":"Pause, resume '
+        r'or cancel a backfill."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xDF3751A64EF627B6
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    # The user who made the request.
+    author: str
+    backfill_id: str
+    action: BackfillAction
+    # Stop the running instances of a cancelled backfill too.
+    is_stopping: bool = False
+    # The reason, as text for people.
+    reason: str = ""
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        backfill_id_ = self.backfill_id.encode()
+        reason_ = self.reason.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(backfill_id_)],
+                backfill_id_,
+                _BACKFILL_ACTION.put(self.action),
+                wire.boolean(self.is_stopping),
+                wire.SIZES[len(reason_)],
+                reason_,
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            backfill_id_, at = wire.string_at(data, at)
+        else:
+            backfill_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        action_, at = _BACKFILL_ACTION.at(data, at)
+        is_stopping_, at = wire.boolean_at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        value = cls(request_id_, author_, backfill_id_, action_, is_stopping_, reason_)
+        return value, at
+
+
 class Action(StrEnum):
     """The actions of users on an instance or a step. A reader that does not know a newer symbol reads OTHER."""
 
@@ -401,6 +489,100 @@ class AnnounceSignal(Contract, frozen=True, gc=False):
         return value, at
 
 
+class CatchUp(StrEnum):
+    """Which of the ticks that were missed are started. A reader that does not know a newer symbol reads OTHER."""
+
+    ALL = "ALL"
+    LATEST = "LATEST"
+    NONE = "NONE"
+    OTHER = "OTHER"
+
+
+_CATCH_UP: Final = wire.Symbols(CatchUp)
+
+
+class ArmedSchedule(Contract, frozen=True, gc=False):
+    """A time trigger that is armed."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ArmedSchedule"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ArmedSchedule","type":"record","fields":['
+        r'{"name":"trigger_id","type":"string","doc":"The id of the time trigger."},'
+        r'{"name":"schedule","type":"string","doc":"The times that it names, as JSON."},'
+        r'{"name":"catch_up","type":'
+        r'{"name":"kapelle.CatchUp","type":"enum","symbols":["ALL","LATEST","NONE","OTHER"],"default":"OTHER","doc":"Wh'
+        r'ich of the ticks that were missed are started. A reader that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"fuzzy_max_delay_ms","type":"long","doc":"The upper bound of the delay of a tick; 0 if there is none.'
+        r'"},'
+        r'{"name":"after_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"Ticks after this time are s'
+        r'tarted. Earlier ones were decided on before, or came while the trigger was not armed."},'
+        r'{"name":"next_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"T'
+        r'he next scheduled time; null if there is none."},'
+        r'{"name":"next_due_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"'
+        r'The time at which the next tick is started."}],"doc":"A time trigger that is armed."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x6EAD20FCB875B2BC
+
+    # The id of the time trigger.
+    trigger_id: str
+    # The times that it names, as JSON.
+    schedule: str
+    catch_up: CatchUp
+    # The upper bound of the delay of a tick; 0 if there is none.
+    fuzzy_max_delay_ms: int
+    # Ticks after this time are started. Earlier ones were decided on before, or came while the trigger was not armed.
+    after_ms: int
+    # The next scheduled time; null if there is none.
+    next_at_ms: int | None = None
+    # The time at which the next tick is started.
+    next_due_ms: int | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        trigger_id_ = self.trigger_id.encode()
+        schedule_ = self.schedule.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(trigger_id_)],
+                trigger_id_,
+                wire.SIZES[len(schedule_)],
+                schedule_,
+                _CATCH_UP.put(self.catch_up),
+                wire.long(self.fuzzy_max_delay_ms),
+                wire.moment(self.after_ms),
+                b"\x00" if self.next_at_ms is None else b"\x02" + wire.moment(self.next_at_ms),
+                b"\x00" if self.next_due_ms is None else b"\x02" + wire.moment(self.next_due_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            trigger_id_, at = wire.string_at(data, at)
+        else:
+            trigger_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            schedule_, at = wire.string_at(data, at)
+        else:
+            schedule_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        catch_up_, at = _CATCH_UP.at(data, at)
+        if (n := data[at]) & 129:
+            fuzzy_max_delay_ms_, at = wire.long_at(data, at)
+        else:
+            fuzzy_max_delay_ms_, at = n >> 1, at + 1
+        after_ms_, at = wire.moment_at(data, at)
+        if data[at]:
+            next_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            next_at_ms_, at = None, at + 1
+        if data[at]:
+            next_due_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            next_due_ms_, at = None, at + 1
+        value = cls(trigger_id_, schedule_, catch_up_, fuzzy_max_delay_ms_, after_ms_, next_at_ms_, next_due_ms_)
+        return value, at
+
+
 class AwaitEnded(Contract, frozen=True, gc=False):
     """A step no longer waits for a signal: one matched, or the wait was cancelled."""
 
@@ -569,6 +751,392 @@ class AwaitSignal(Contract, frozen=True, gc=False):
             match_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
         is_latest_, at = wire.boolean_at(data, at)
         value = cls(workflow_id_, instance_id_, run_id_, step_id_, attempt_, iteration_, index_, match_, is_latest_)
+        return value, at
+
+
+class BackfillStatus(StrEnum):
+    """The state of a backfill. A reader that does not know a newer symbol reads OTHER."""
+
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    CANCELLED = "CANCELLED"
+    COMPLETED = "COMPLETED"
+    OTHER = "OTHER"
+
+
+_BACKFILL_STATUS: Final = wire.Symbols(BackfillStatus)
+
+
+class BackfillChanged(Contract, frozen=True, gc=False):
+    """The state of a backfill has changed."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.BackfillChanged"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.BackfillChanged","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request; empty if the backfill has completed."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"backfill_id","type":"string"},'
+        r'{"name":"status","type":'
+        r'{"name":"kapelle.BackfillStatus","type":"enum","symbols":["RUNNING","PAUSED","CANCELLED","COMPLETED","OTHER"]'
+        r',"default":"OTHER","doc":"The state of a backfill. A reader that does not know a newer symbol reads OTHER."}}'
+        r","
+        r'{"name":"reason","type":"string","default":"","doc":"The reason, as text for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The state of a backfill has '
+        r'changed."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x91F03C2C0D652B87
+
+    # The id of the request; empty if the backfill has completed.
+    request_id: str
+    # The user who made the request.
+    author: str
+    workflow_id: str
+    backfill_id: str
+    status: BackfillStatus
+    at_ms: int
+    # The reason, as text for people.
+    reason: str = ""
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        workflow_id_ = self.workflow_id.encode()
+        backfill_id_ = self.backfill_id.encode()
+        reason_ = self.reason.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(backfill_id_)],
+                backfill_id_,
+                _BACKFILL_STATUS.put(self.status),
+                wire.SIZES[len(reason_)],
+                reason_,
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            backfill_id_, at = wire.string_at(data, at)
+        else:
+            backfill_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        status_, at = _BACKFILL_STATUS.at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(request_id_, author_, workflow_id_, backfill_id_, status_, at_ms_, reason_)
+        return value, at
+
+
+class Tick(Contract, frozen=True, gc=False):
+    """A scheduled time of a time trigger or of a backfill, and what came of it."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.Tick"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.Tick","type":"record","fields":['
+        r'{"name":"scheduled_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The time that the sc'
+        r'hedule names."},'
+        r'{"name":"request_id","type":"string","doc":"The request id of the start: the same tick always has the same id'
+        r'."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"The instance of the tick; null if nothing '
+        r'was started."},'
+        r'{"name":"is_new","type":"boolean","default":true,"doc":"Whether the instance was created now. False if an ear'
+        r'lier start has the same request id."},'
+        r'{"name":"reason","type":"string","default":"","doc":"The reason why nothing was started, as text for people."'
+        r'}],"doc":"A scheduled time of a time trigger or of a backfill, and what came of it."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x61C7FA7C689D8750
+
+    # The time that the schedule names.
+    scheduled_at_ms: int
+    # The request id of the start: the same tick always has the same id.
+    request_id: str
+    # The instance of the tick; null if nothing was started.
+    instance_id: int | None = None
+    # Whether the instance was created now. False if an earlier start has the same request id.
+    is_new: bool = True
+    # The reason why nothing was started, as text for people.
+    reason: str = ""
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        reason_ = self.reason.encode()
+        return b"".join(
+            (
+                head,
+                wire.moment(self.scheduled_at_ms),
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                b"\x00" if self.instance_id is None else b"\x02" + wire.long(self.instance_id),
+                wire.boolean(self.is_new),
+                wire.SIZES[len(reason_)],
+                reason_,
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        scheduled_at_ms_, at = wire.moment_at(data, at)
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            instance_id_, at = wire.nullable_at(data, at, wire.long_at)
+        else:
+            instance_id_, at = None, at + 1
+        is_new_, at = wire.boolean_at(data, at)
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        value = cls(scheduled_at_ms_, request_id_, instance_id_, is_new_, reason_)
+        return value, at
+
+
+class BackfillProgressed(Contract, frozen=True, gc=False):
+    """Instances were started for the next scheduled times of a backfill."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.BackfillProgressed"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.BackfillProgressed","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"backfill_id","type":"string"},'
+        r'{"name":"slots","type":{"type":"array","items":'
+        r'{"name":"kapelle.Tick","type":"record","fields":['
+        r'{"name":"scheduled_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The time that the sc'
+        r'hedule names."},'
+        r'{"name":"request_id","type":"string","doc":"The request id of the start: the same tick always has the same id'
+        r'."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"The instance of the tick; null if nothing '
+        r'was started."},'
+        r'{"name":"is_new","type":"boolean","default":true,"doc":"Whether the instance was created now. False if an ear'
+        r'lier start has the same request id."},'
+        r'{"name":"reason","type":"string","default":"","doc":"The reason why nothing was started, as text for people."'
+        r'}],"doc":"A scheduled time of a time trigger or of a backfill, and what came of it."}}},'
+        r'{"name":"existing","type":"long","default":0,"doc":"The number of scheduled times for which instances existed'
+        r' before."},'
+        r'{"name":"position_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The last scheduled time '
+        r'that was decided on."},'
+        r'{"name":"is_last","type":"boolean","doc":"Whether no scheduled time is left."},'
+        r'{"name":"has_room","type":"boolean","doc":"Whether more instances may be started now: they are started by a d'
+        r'ecision of their own."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"Instances were started for t'
+        r'he next scheduled times of a backfill."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x598A03E854659E65
+
+    workflow_id: str
+    backfill_id: str
+    slots: tuple[Tick, ...]
+    # The last scheduled time that was decided on.
+    position_ms: int
+    # Whether no scheduled time is left.
+    is_last: bool
+    # Whether more instances may be started now: they are started by a decision of their own.
+    has_room: bool
+    at_ms: int
+    # The number of scheduled times for which instances existed before.
+    existing: int = 0
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        backfill_id_ = self.backfill_id.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(backfill_id_)],
+                backfill_id_,
+                wire.array(self.slots, Tick.to_avro) if self.slots else b"\x00",
+                wire.long(self.existing),
+                wire.moment(self.position_ms),
+                wire.boolean(self.is_last),
+                wire.boolean(self.has_room),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            backfill_id_, at = wire.string_at(data, at)
+        else:
+            backfill_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            slots_, at = wire.array_at(data, at, Tick.from_avro)
+        else:
+            slots_, at = (), at + 1
+        if (n := data[at]) & 129:
+            existing_, at = wire.long_at(data, at)
+        else:
+            existing_, at = n >> 1, at + 1
+        position_ms_, at = wire.moment_at(data, at)
+        is_last_, at = wire.boolean_at(data, at)
+        has_room_, at = wire.boolean_at(data, at)
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(workflow_id_, backfill_id_, slots_, position_ms_, is_last_, has_room_, at_ms_, existing_)
+        return value, at
+
+
+class BackfillStarted(Contract, frozen=True, gc=False):
+    """A backfill was started, or started again after its end."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.BackfillStarted"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.BackfillStarted","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"backfill_id","type":"string"},'
+        r'{"name":"schedule","type":"string","doc":"The times, as JSON of a schedule."},'
+        r'{"name":"trigger_id","type":["null","string"],"default":null},'
+        r'{"name":"from_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+        r'{"name":"to_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
+        r'{"name":"is_newest_first","type":"boolean"},'
+        r'{"name":"concurrency","type":"int"},'
+        r'{"name":"run_params","type":"string"},'
+        r'{"name":"total","type":"long","doc":"The number of scheduled times in the period."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A backfill was started, or s'
+        r'tarted again after its end."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xF1C4C545A1F3920F
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    # The user who made the request.
+    author: str
+    workflow_id: str
+    backfill_id: str
+    # The times, as JSON of a schedule.
+    schedule: str
+    from_ms: int
+    to_ms: int
+    is_newest_first: bool
+    concurrency: int
+    run_params: str
+    # The number of scheduled times in the period.
+    total: int
+    at_ms: int
+    trigger_id: str | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        workflow_id_ = self.workflow_id.encode()
+        backfill_id_ = self.backfill_id.encode()
+        schedule_ = self.schedule.encode()
+        run_params_ = self.run_params.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(backfill_id_)],
+                backfill_id_,
+                wire.SIZES[len(schedule_)],
+                schedule_,
+                b"\x00" if self.trigger_id is None else b"\x02" + wire.string(self.trigger_id),
+                wire.moment(self.from_ms),
+                wire.moment(self.to_ms),
+                wire.boolean(self.is_newest_first),
+                wire.integer(self.concurrency),
+                wire.SIZES[len(run_params_)],
+                run_params_,
+                wire.long(self.total),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            backfill_id_, at = wire.string_at(data, at)
+        else:
+            backfill_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            schedule_, at = wire.string_at(data, at)
+        else:
+            schedule_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            trigger_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            trigger_id_, at = None, at + 1
+        from_ms_, at = wire.moment_at(data, at)
+        to_ms_, at = wire.moment_at(data, at)
+        is_newest_first_, at = wire.boolean_at(data, at)
+        if (n := data[at]) & 129:
+            concurrency_, at = wire.integer_at(data, at)
+        else:
+            concurrency_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_params_, at = wire.string_at(data, at)
+        else:
+            run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            total_, at = wire.long_at(data, at)
+        else:
+            total_, at = n >> 1, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(
+            request_id_,
+            author_,
+            workflow_id_,
+            backfill_id_,
+            schedule_,
+            from_ms_,
+            to_ms_,
+            is_newest_first_,
+            concurrency_,
+            run_params_,
+            total_,
+            at_ms_,
+            trigger_id_,
+        )
         return value, at
 
 
@@ -2474,6 +3042,63 @@ class DependencyMatched(Contract, frozen=True, gc=False):
         return value, at
 
 
+class DisarmedSchedule(Contract, frozen=True, gc=False):
+    """A time trigger that is not armed any more."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.DisarmedSchedule"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.DisarmedSchedule","type":"record","fields":['
+        r'{"name":"trigger_id","type":"string","doc":"The id of the time trigger."},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"missed","type":"long","doc":"The number of ticks that had come, and were not started before."},'
+        r'{"name":"after_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The missed ticks are after '
+        r'this time."}],"doc":"A time trigger that is not armed any more."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x09ED405C19235080
+
+    # The id of the time trigger.
+    trigger_id: str
+    # The reason, as text for people.
+    reason: str
+    # The number of ticks that had come, and were not started before.
+    missed: int
+    # The missed ticks are after this time.
+    after_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        trigger_id_ = self.trigger_id.encode()
+        reason_ = self.reason.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(trigger_id_)],
+                trigger_id_,
+                wire.SIZES[len(reason_)],
+                reason_,
+                wire.long(self.missed),
+                wire.moment(self.after_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            trigger_id_, at = wire.string_at(data, at)
+        else:
+            trigger_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            missed_, at = wire.long_at(data, at)
+        else:
+            missed_, at = n >> 1, at + 1
+        after_ms_, at = wire.moment_at(data, at)
+        value = cls(trigger_id_, reason_, missed_, after_ms_)
+        return value, at
+
+
 class DropKept(Contract, frozen=True, gc=False):
     """Delete more of the signals that a trigger kept before it was disarmed. Sent by `triggers` to itself."""
 
@@ -3252,9 +3877,12 @@ class InstanceCreated(Contract, frozen=True, gc=True):
         r'{"name":"step_limits","type":{"type":"map","values":"long"},"default":{},"doc":"How many steps may run at the'
         r' same time in an instance above with all its children: by the key of the instance."}],"doc":"The step that an'
         r' instance is a child of. Only the engine writes it."}],"default":null,"doc":"The step that this instance is a'
-        r' child of."}],"doc":"A run of an instance was created. It is queued, or it ended before it could run."}'
+        r' child of."},'
+        r'{"name":"backfill_id","type":["null","string"],"default":null,"doc":"The backfill that this run is part of: t'
+        r'he run strategy does not apply to it."}],"doc":"A run of an instance was created. It is queued, or it ended b'
+        r'efore it could run."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x082E7C7F3AB2C2B0
+    FINGERPRINT: ClassVar[int] = 0xA6881F47E7D5E21E
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -3282,6 +3910,8 @@ class InstanceCreated(Contract, frozen=True, gc=True):
     reason: str = ""
     # The step that this instance is a child of.
     parent: Parent | None = msgspec.field(default_factory=lambda: None)
+    # The backfill that this run is part of: the run strategy does not apply to it.
+    backfill_id: str | None = None
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -3327,6 +3957,7 @@ class InstanceCreated(Contract, frozen=True, gc=True):
                 reason_,
                 wire.moment(self.at_ms),
                 b"\x00" if self.parent is None else b"\x02" + Parent.to_avro(self.parent),
+                b"\x00" if self.backfill_id is None else b"\x02" + wire.string(self.backfill_id),
             )
         )
 
@@ -3398,6 +4029,10 @@ class InstanceCreated(Contract, frozen=True, gc=True):
             parent_, at = wire.nullable_at(data, at, Parent.from_avro)
         else:
             parent_, at = None, at + 1
+        if data[at]:
+            backfill_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            backfill_id_, at = None, at + 1
         value = cls(
             request_id_,
             author_,
@@ -3417,6 +4052,7 @@ class InstanceCreated(Contract, frozen=True, gc=True):
             restart_,
             reason_,
             parent_,
+            backfill_id_,
         )
         return value, at
 
@@ -4867,6 +5503,70 @@ class PassOnBreakpoints(Contract, frozen=True, gc=False):
         else:
             after_number_, at = n >> 1, at + 1
         value = cls(step_id_, after_number_, removed_)
+        return value, at
+
+
+class PauseSchedules(Contract, frozen=True, gc=False):
+    """Start no ticks of the time triggers of a workflow until they are resumed."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.PauseSchedules"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.PauseSchedules","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"trigger_id","type":["null","string"],"default":null,"doc":"Only this time trigger; null for all of t'
+        r'he workflow, including those of later versions."},'
+        r'{"name":"reason","type":"string","default":"","doc":"The reason, as text for people."}],"doc":"Start no ticks'
+        r' of the time triggers of a workflow until they are resumed."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x238958CD75C230E9
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    # The user who made the request.
+    author: str
+    # Only this time trigger; null for all of the workflow, including those of later versions.
+    trigger_id: str | None = None
+    # The reason, as text for people.
+    reason: str = ""
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        reason_ = self.reason.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                b"\x00" if self.trigger_id is None else b"\x02" + wire.string(self.trigger_id),
+                wire.SIZES[len(reason_)],
+                reason_,
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            trigger_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            trigger_id_, at = None, at + 1
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        value = cls(request_id_, author_, trigger_id_, reason_)
         return value, at
 
 
@@ -6703,6 +7403,59 @@ class RestartRun(Contract, frozen=True, gc=False):
         return value, at
 
 
+class ResumeSchedules(Contract, frozen=True, gc=False):
+    """Start ticks of the time triggers of a workflow again, from now on."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ResumeSchedules"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ResumeSchedules","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"trigger_id","type":["null","string"],"default":null,"doc":"Only this time trigger; null for all of t'
+        r'he workflow."}],"doc":"Start ticks of the time triggers of a workflow again, from now on."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x334C08EC685073A6
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    # The user who made the request.
+    author: str
+    # Only this time trigger; null for all of the workflow.
+    trigger_id: str | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                b"\x00" if self.trigger_id is None else b"\x02" + wire.string(self.trigger_id),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            trigger_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            trigger_id_, at = None, at + 1
+        value = cls(request_id_, author_, trigger_id_)
+        return value, at
+
+
 class ReturnPermit(Contract, frozen=True, gc=False):
     """Give a permit back, or stop waiting for one. Sent by `runs` when an attempt is over."""
 
@@ -7218,6 +7971,378 @@ class RunStrategyRule(StrEnum):
 
 
 _RUN_STRATEGY_RULE: Final = wire.Symbols(RunStrategyRule)
+
+
+class ScheduleTicked(Contract, frozen=True, gc=False):
+    """Ticks of a time trigger have come: some start instances, others are passed over."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.ScheduleTicked"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.ScheduleTicked","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"trigger_id","type":"string","doc":"The id of the time trigger."},'
+        r'{"name":"ticks","type":{"type":"array","items":'
+        r'{"name":"kapelle.Tick","type":"record","fields":['
+        r'{"name":"scheduled_at_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The time that the sc'
+        r'hedule names."},'
+        r'{"name":"request_id","type":"string","doc":"The request id of the start: the same tick always has the same id'
+        r'."},'
+        r'{"name":"instance_id","type":["null","long"],"default":null,"doc":"The instance of the tick; null if nothing '
+        r'was started."},'
+        r'{"name":"is_new","type":"boolean","default":true,"doc":"Whether the instance was created now. False if an ear'
+        r'lier start has the same request id."},'
+        r'{"name":"reason","type":"string","default":"","doc":"The reason why nothing was started, as text for people."'
+        r'}],"doc":"A scheduled time of a time trigger or of a backfill, and what came of it."}},"doc":"The ticks that '
+        r'start an instance, or whose start was refused, in their order."},'
+        r'{"name":"passed_over","type":"long","default":0,"doc":"The number of ticks that were missed, and that the cat'
+        r'ch-up policy does not start."},'
+        r'{"name":"passed_after_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"do'
+        r'c":"The ticks that were passed over are after this time."},'
+        r'{"name":"passed_upto_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc'
+        r'":"The last of the ticks that were passed over."},'
+        r'{"name":"reason","type":"string","default":"","doc":"The reason why ticks were passed over, as text for peopl'
+        r'e."},'
+        r'{"name":"after_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"Ticks up to this time are d'
+        r'ecided on now."},'
+        r'{"name":"next_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"T'
+        r'he next scheduled time; null if there is none."},'
+        r'{"name":"next_due_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"'
+        r'The time at which the next tick is started."},'
+        r'{"name":"late_ms","type":"long","doc":"How late the latest of the ticks is started, from the time at which it'
+        r' was due."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"Ticks of a time trigger have'
+        r' come: some start instances, others are passed over."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xAD7AD07E12EA0DB7
+
+    workflow_id: str
+    # The id of the time trigger.
+    trigger_id: str
+    # The ticks that start an instance, or whose start was refused, in their order.
+    ticks: tuple[Tick, ...]
+    # Ticks up to this time are decided on now.
+    after_ms: int
+    # How late the latest of the ticks is started, from the time at which it was due.
+    late_ms: int
+    at_ms: int
+    # The number of ticks that were missed, and that the catch-up policy does not start.
+    passed_over: int = 0
+    # The ticks that were passed over are after this time.
+    passed_after_ms: int | None = None
+    # The last of the ticks that were passed over.
+    passed_upto_ms: int | None = None
+    # The reason why ticks were passed over, as text for people.
+    reason: str = ""
+    # The next scheduled time; null if there is none.
+    next_at_ms: int | None = None
+    # The time at which the next tick is started.
+    next_due_ms: int | None = None
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        trigger_id_ = self.trigger_id.encode()
+        reason_ = self.reason.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.SIZES[len(trigger_id_)],
+                trigger_id_,
+                wire.array(self.ticks, Tick.to_avro) if self.ticks else b"\x00",
+                wire.long(self.passed_over),
+                b"\x00" if self.passed_after_ms is None else b"\x02" + wire.moment(self.passed_after_ms),
+                b"\x00" if self.passed_upto_ms is None else b"\x02" + wire.moment(self.passed_upto_ms),
+                wire.SIZES[len(reason_)],
+                reason_,
+                wire.moment(self.after_ms),
+                b"\x00" if self.next_at_ms is None else b"\x02" + wire.moment(self.next_at_ms),
+                b"\x00" if self.next_due_ms is None else b"\x02" + wire.moment(self.next_due_ms),
+                wire.long(self.late_ms),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            trigger_id_, at = wire.string_at(data, at)
+        else:
+            trigger_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            ticks_, at = wire.array_at(data, at, Tick.from_avro)
+        else:
+            ticks_, at = (), at + 1
+        if (n := data[at]) & 129:
+            passed_over_, at = wire.long_at(data, at)
+        else:
+            passed_over_, at = n >> 1, at + 1
+        if data[at]:
+            passed_after_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            passed_after_ms_, at = None, at + 1
+        if data[at]:
+            passed_upto_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            passed_upto_ms_, at = None, at + 1
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        after_ms_, at = wire.moment_at(data, at)
+        if data[at]:
+            next_at_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            next_at_ms_, at = None, at + 1
+        if data[at]:
+            next_due_ms_, at = wire.nullable_at(data, at, wire.moment_at)
+        else:
+            next_due_ms_, at = None, at + 1
+        if (n := data[at]) & 129:
+            late_ms_, at = wire.long_at(data, at)
+        else:
+            late_ms_, at = n >> 1, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(
+            workflow_id_,
+            trigger_id_,
+            ticks_,
+            after_ms_,
+            late_ms_,
+            at_ms_,
+            passed_over_,
+            passed_after_ms_,
+            passed_upto_ms_,
+            reason_,
+            next_at_ms_,
+            next_due_ms_,
+        )
+        return value, at
+
+
+class SchedulesArmed(Contract, frozen=True, gc=False):
+    """The time triggers of the active version were armed, and all others disarmed."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SchedulesArmed"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SchedulesArmed","type":"record","fields":['
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"version","type":"long","doc":"The active version; 0 if there is none."},'
+        r'{"name":"armed","type":{"type":"array","items":'
+        r'{"name":"kapelle.ArmedSchedule","type":"record","fields":['
+        r'{"name":"trigger_id","type":"string","doc":"The id of the time trigger."},'
+        r'{"name":"schedule","type":"string","doc":"The times that it names, as JSON."},'
+        r'{"name":"catch_up","type":'
+        r'{"name":"kapelle.CatchUp","type":"enum","symbols":["ALL","LATEST","NONE","OTHER"],"default":"OTHER","doc":"Wh'
+        r'ich of the ticks that were missed are started. A reader that does not know a newer symbol reads OTHER."}},'
+        r'{"name":"fuzzy_max_delay_ms","type":"long","doc":"The upper bound of the delay of a tick; 0 if there is none.'
+        r'"},'
+        r'{"name":"after_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"Ticks after this time are s'
+        r'tarted. Earlier ones were decided on before, or came while the trigger was not armed."},'
+        r'{"name":"next_at_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"T'
+        r'he next scheduled time; null if there is none."},'
+        r'{"name":"next_due_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"'
+        r'The time at which the next tick is started."}],"doc":"A time trigger that is armed."}}},'
+        r'{"name":"disarmed","type":{"type":"array","items":'
+        r'{"name":"kapelle.DisarmedSchedule","type":"record","fields":['
+        r'{"name":"trigger_id","type":"string","doc":"The id of the time trigger."},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"missed","type":"long","doc":"The number of ticks that had come, and were not started before."},'
+        r'{"name":"after_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The missed ticks are after '
+        r'this time."}],"doc":"A time trigger that is not armed any more."}}},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"The time triggers of the act'
+        r'ive version were armed, and all others disarmed."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xFF34376A239736B8
+
+    workflow_id: str
+    # The active version; 0 if there is none.
+    version: int
+    armed: tuple[ArmedSchedule, ...]
+    disarmed: tuple[DisarmedSchedule, ...]
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        workflow_id_ = self.workflow_id.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                wire.long(self.version),
+                wire.array(self.armed, ArmedSchedule.to_avro) if self.armed else b"\x00",
+                wire.array(self.disarmed, DisarmedSchedule.to_avro) if self.disarmed else b"\x00",
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            version_, at = wire.long_at(data, at)
+        else:
+            version_, at = n >> 1, at + 1
+        if data[at]:
+            armed_, at = wire.array_at(data, at, ArmedSchedule.from_avro)
+        else:
+            armed_, at = (), at + 1
+        if data[at]:
+            disarmed_, at = wire.array_at(data, at, DisarmedSchedule.from_avro)
+        else:
+            disarmed_, at = (), at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(workflow_id_, version_, armed_, disarmed_, at_ms_)
+        return value, at
+
+
+class SchedulesPaused(Contract, frozen=True, gc=False):
+    """Time triggers of a workflow were paused."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SchedulesPaused"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SchedulesPaused","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"trigger_id","type":["null","string"],"doc":"The time trigger; null for all of the workflow."},'
+        r'{"name":"reason","type":"string","doc":"The reason, as text for people."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"Time triggers of a workflow '
+        r'were paused."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xB01EA267BCF017BE
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    # The user who made the request.
+    author: str
+    workflow_id: str
+    # The time trigger; null for all of the workflow.
+    trigger_id: str | None
+    # The reason, as text for people.
+    reason: str
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        workflow_id_ = self.workflow_id.encode()
+        reason_ = self.reason.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                b"\x00" if self.trigger_id is None else b"\x02" + wire.string(self.trigger_id),
+                wire.SIZES[len(reason_)],
+                reason_,
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            trigger_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            trigger_id_, at = None, at + 1
+        if (n := data[at]) & 129:
+            reason_, at = wire.string_at(data, at)
+        else:
+            reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(request_id_, author_, workflow_id_, trigger_id_, reason_, at_ms_)
+        return value, at
+
+
+class SchedulesResumed(Contract, frozen=True, gc=False):
+    """Time triggers of a workflow were resumed."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.SchedulesResumed"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.SchedulesResumed","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"workflow_id","type":"string"},'
+        r'{"name":"trigger_id","type":["null","string"],"doc":"The time trigger; null for all of the workflow."},'
+        r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"Time triggers of a workflow '
+        r'were resumed."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0x9C99889363392777
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    # The user who made the request.
+    author: str
+    workflow_id: str
+    # The time trigger; null for all of the workflow.
+    trigger_id: str | None
+    at_ms: int
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        workflow_id_ = self.workflow_id.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(workflow_id_)],
+                workflow_id_,
+                b"\x00" if self.trigger_id is None else b"\x02" + wire.string(self.trigger_id),
+                wire.moment(self.at_ms),
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            workflow_id_, at = wire.string_at(data, at)
+        else:
+            workflow_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            trigger_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            trigger_id_, at = None, at + 1
+        at_ms_, at = wire.moment_at(data, at)
+        value = cls(request_id_, author_, workflow_id_, trigger_id_, at_ms_)
+        return value, at
 
 
 class SearchPastSignals(Contract, frozen=True, gc=False):
@@ -8344,6 +9469,126 @@ class Start(Contract, frozen=True, gc=False):
             artifacts_,
             correlation_id_,
             persist_failed_run_,
+        )
+        return value, at
+
+
+class StartBackfill(Contract, frozen=True, gc=False):
+    """Start one instance for each scheduled time of a period. A backfill that exists is continued."""
+
+    FULL_NAME: ClassVar[str] = "kapelle.StartBackfill"
+    SCHEMA: ClassVar[str] = (
+        r'{"name":"kapelle.StartBackfill","type":"record","fields":['
+        r'{"name":"request_id","type":"string","doc":"The id of the request, chosen by the caller. Requests with the sa'
+        r'me id are executed once."},'
+        r'{"name":"author","type":"string","doc":"The user who made the request."},'
+        r'{"name":"backfill_id","type":"string"},'
+        r'{"name":"schedule","type":"string","doc":"The times, as JSON of a schedule."},'
+        r'{"name":"trigger_id","type":["null","string"],"default":null,"doc":"The time trigger of the workflow whose ti'
+        r"mes they are: its ticks that were started are not started again. Null if the times are those of the backfill "
+        r'alone."},'
+        r'{"name":"from_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The first time that is part '
+        r'of the period."},'
+        r'{"name":"to_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The last time that is part of '
+        r'the period."},'
+        r'{"name":"is_newest_first","type":"boolean","default":false},'
+        r'{"name":"concurrency","type":"int","default":1,"doc":"How many instances of the backfill run at a time."},'
+        r'{"name":"run_params","type":"string","default":"{}","doc":"Definitions of parameters for each instance, as JS'
+        r'ON."}],"doc":"Start one instance for each scheduled time of a period. A backfill that exists is continued."}'
+    )
+    FINGERPRINT: ClassVar[int] = 0xE69D7DA8A9233C8F
+
+    # The id of the request, chosen by the caller. Requests with the same id are executed once.
+    request_id: str
+    # The user who made the request.
+    author: str
+    backfill_id: str
+    # The times, as JSON of a schedule.
+    schedule: str
+    # The first time that is part of the period.
+    from_ms: int
+    # The last time that is part of the period.
+    to_ms: int
+    # The time trigger of the workflow whose times they are: its ticks that were started are not started again. Null if
+    # the times are those of the backfill alone.
+    trigger_id: str | None = None
+    is_newest_first: bool = False
+    # How many instances of the backfill run at a time.
+    concurrency: int = 1
+    # Definitions of parameters for each instance, as JSON.
+    run_params: str = "{}"
+
+    def to_avro(self, head: bytes = b"") -> bytes:
+        request_id_ = self.request_id.encode()
+        author_ = self.author.encode()
+        backfill_id_ = self.backfill_id.encode()
+        schedule_ = self.schedule.encode()
+        run_params_ = self.run_params.encode()
+        return b"".join(
+            (
+                head,
+                wire.SIZES[len(request_id_)],
+                request_id_,
+                wire.SIZES[len(author_)],
+                author_,
+                wire.SIZES[len(backfill_id_)],
+                backfill_id_,
+                wire.SIZES[len(schedule_)],
+                schedule_,
+                b"\x00" if self.trigger_id is None else b"\x02" + wire.string(self.trigger_id),
+                wire.moment(self.from_ms),
+                wire.moment(self.to_ms),
+                wire.boolean(self.is_newest_first),
+                wire.integer(self.concurrency),
+                wire.SIZES[len(run_params_)],
+                run_params_,
+            )
+        )
+
+    @classmethod
+    def from_avro(cls, data: bytes, at: int = 0) -> tuple[Self, int]:
+        if (n := data[at]) & 129:
+            request_id_, at = wire.string_at(data, at)
+        else:
+            request_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            author_, at = wire.string_at(data, at)
+        else:
+            author_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            backfill_id_, at = wire.string_at(data, at)
+        else:
+            backfill_id_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if (n := data[at]) & 129:
+            schedule_, at = wire.string_at(data, at)
+        else:
+            schedule_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        if data[at]:
+            trigger_id_, at = wire.nullable_at(data, at, wire.string_at)
+        else:
+            trigger_id_, at = None, at + 1
+        from_ms_, at = wire.moment_at(data, at)
+        to_ms_, at = wire.moment_at(data, at)
+        is_newest_first_, at = wire.boolean_at(data, at)
+        if (n := data[at]) & 129:
+            concurrency_, at = wire.integer_at(data, at)
+        else:
+            concurrency_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
+            run_params_, at = wire.string_at(data, at)
+        else:
+            run_params_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
+        value = cls(
+            request_id_,
+            author_,
+            backfill_id_,
+            schedule_,
+            from_ms_,
+            to_ms_,
+            trigger_id_,
+            is_newest_first_,
+            concurrency_,
+            run_params_,
         )
         return value, at
 
@@ -11592,19 +12837,27 @@ class WorkflowDeleted(Contract, frozen=True, gc=False):
 
 
 __all__ = [
+    "ActOnBackfill",
     "ActOnStep",
     "Action",
     "ActionTaken",
     "ActivateVersion",
     "AdmissionsLeft",
     "AnnounceSignal",
+    "ArmedSchedule",
     "AwaitEnded",
     "AwaitSignal",
+    "BackfillAction",
+    "BackfillChanged",
+    "BackfillProgressed",
+    "BackfillStarted",
+    "BackfillStatus",
     "Breakpoint",
     "BreakpointDeleted",
     "BreakpointSet",
     "BreakpointsChanged",
     "CancelTask",
+    "CatchUp",
     "ChangeBreakpoints",
     "ChangeProperties",
     "ChildEnded",
@@ -11623,6 +12876,7 @@ __all__ = [
     "DeleteWorkflow",
     "DependenciesSet",
     "DependencyMatched",
+    "DisarmedSchedule",
     "DropKept",
     "EndChild",
     "EndDisplaced",
@@ -11655,6 +12909,7 @@ __all__ = [
     "ParamsLayer",
     "Parent",
     "PassOnBreakpoints",
+    "PauseSchedules",
     "PermitGranted",
     "PermitHolder",
     "PermitQueued",
@@ -11680,11 +12935,16 @@ __all__ = [
     "RestartPolicy",
     "RestartRequested",
     "RestartRun",
+    "ResumeSchedules",
     "ReturnPermit",
     "RunEnded",
     "RunEnding",
     "RunStarted",
     "RunStrategyRule",
+    "ScheduleTicked",
+    "SchedulesArmed",
+    "SchedulesPaused",
+    "SchedulesResumed",
     "SearchPastSignals",
     "SetBreakpoint",
     "SetLimit",
@@ -11699,6 +12959,7 @@ __all__ = [
     "SignalVerdict",
     "Stage",
     "Start",
+    "StartBackfill",
     "StartChild",
     "StartDuplicated",
     "StartInstances",
@@ -11721,6 +12982,7 @@ __all__ = [
     "TerminateRun",
     "TerminationProgressed",
     "TerminationRequested",
+    "Tick",
     "TriggerFired",
     "TriggerRemoved",
     "TriggerSet",
