@@ -11,7 +11,7 @@ from kapelle.processors.wiring import PERMIT_COMMANDS, PERMIT_EVENTS, RUN_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, Criticality
 from kapelle.testing.engine import AUTHOR, Engine, RunHandle
-from tests.support.trees import foreach, tree
+from tests.support.trees import foreach, subworkflow, tree
 from tests.unit.runs.flows import (
     MINUTE_MS,
     ONCE,
@@ -210,6 +210,33 @@ def test_a_step_asks_for_its_permits_in_the_order_of_their_keys_and_holds_the_ea
 
     assert run.steps["b"] is S.STARTING
     assert run.changes("b")[0].permits == ("tag/a", "tag/m", "tag/z")
+
+
+def test_what_waits_for_a_limit_of_its_own_workflow_holds_no_permit_that_others_need() -> None:
+    engine = pushed(step("a", tags=["gpu"]))
+    engine.send(
+        WORKFLOW_COMMANDS, "flow", c.ChangeProperties(engine.request_id(), AUTHOR, json.dumps({"step_concurrency": 1}))
+    )
+    engine.push(tree(step("b", tags=["gpu"]), workflow_id="other"))
+    limit(engine, "gpu", 2)
+
+    first, second, other = engine.start("flow"), engine.start("flow"), engine.start("other")
+
+    assert (first.steps["a"], second.steps["a"], other.steps["b"]) == (S.STARTING, WAITS, S.STARTING)
+    assert holders(engine, "tag/gpu") == {"flow/1/a/1", "other/1/b/1"}
+
+
+def test_a_step_asks_for_the_narrowest_permits_first() -> None:
+    engine = Engine()
+    child = tree(step("a", tags=["gpu"]), workflow_id="child", instance_step_concurrency=1)
+    child["properties"]["step_concurrency"] = 1
+    engine.push(child)
+    parent = tree(subworkflow("call", "child"), workflow_id="ant", instance_step_concurrency=1, tags=["cpu"])
+    engine.start(engine.push(parent))
+
+    (run,) = engine.runs("child")
+
+    assert run.changes("a")[0].permits == ("tree/child/1", "tree/ant/1", "workflow/child", "tag/cpu", "tag/gpu")
 
 
 def test_tags_that_nobody_limits_are_asked_for_once_on_a_partition() -> None:

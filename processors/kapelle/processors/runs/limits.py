@@ -29,7 +29,7 @@ class Around(msgspec.Struct, frozen=True):
     """What counts for the permits of every leaf step of a run."""
 
     tags: tuple[str, ...]  # of the composite steps and workflows above
-    limits: Mapping[str, Limit]  # by key: of the workflow, and of trees of instances
+    limits: Mapping[str, Limit]  # by key: of trees of instances, the innermost first, and then of the workflow
     criticality: Criticality
     workflow_id: str  # at the top of the tree
 
@@ -63,7 +63,7 @@ def has_limits(run: RunRow, plan: Plan) -> bool:
 def around_of(key: str, run: RunRow, plan: Plan) -> Around:
     """What counts for every leaf step of a run."""
     parent = run.parent
-    limits = {tree_key(tree): Limit(most) for tree, most in step_limits(key, run, plan).items()}
+    limits = {tree_key(tree): Limit(most) for tree, most in reversed(step_limits(key, run, plan).items())}
     of_workflow = step_concurrency(run.run_properties)
     if of_workflow is not None:
         limits[workflow_limit_key(_home_of(run))] = of_workflow
