@@ -33,6 +33,7 @@ def _backfill_started(rows: Rows, at: At, event: c.BackfillStarted) -> None:
         "from_ms": event.from_ms,
         "to_ms": event.to_ms,
         "is_newest_first": int(event.is_newest_first),
+        "is_rerun": int(event.is_rerun),
         "concurrency": event.concurrency,
         "run_params": event.run_params,
         "total": event.total,

@@ -8,11 +8,6 @@ DISABLED: Final = "DISABLED"
 INACTIVE: Final = "INACTIVE"
 ENDED: Final = "ENDED"
 
-STARTED: Final = "STARTED"
-REFUSED: Final = "REFUSED"
-PASSED_OVER: Final = "PASSED_OVER"
-NOT_ARMED: Final = "NOT_ARMED"
-
 OF_WORKFLOW: Final = "WORKFLOW"
 OF_TRIGGER: Final = "TRIGGER"
 
@@ -52,19 +47,24 @@ PastTickRecord = TypedDict(
 )
 
 
-class ScheduleRecord(TypedDict):
+class TimesRecord(TypedDict):
+    """A schedule. Its type is CRON or INTERVAL; an interval is text such as 90m."""
+
+    type: str
+    cron: str | None
+    interval: str | None
+    interval_ms: int | None
+    anchor_at: int | None
+    start_at: int | None
+    timezone: str
+
+
+class ScheduleRecord(TimesRecord):
     """A time trigger: its times, its state, and its next and last ticks."""
 
     workflow_id: str
     trigger_id: str
     workflow_version_id: int | None
-    type: str  # CRON or INTERVAL
-    cron: str | None
-    interval: str | None  # such as 90m
-    interval_ms: int | None
-    anchor_at: int | None
-    start_at: int | None
-    timezone: str
     catch_up: str
     fuzzy_max_delay_ms: int
     state: str  # ARMED, PAUSED, DISABLED, INACTIVE or ENDED
@@ -101,9 +101,10 @@ BackfillRecord = TypedDict(
         "from": int,
         "to": int,
         "order": str,  # oldest or newest
+        "rerun": bool,
         "concurrency": int,
         "trigger_id": str | None,
-        "schedule": dict[str, object],  # type, cron, interval, interval_ms, anchor_at, start_at, timezone
+        "schedule": TimesRecord,
         "params": object,
         "total": int,
         "decided": int,  # slots that were started, refused, or had an instance before
@@ -133,5 +134,5 @@ class PlanRecord(TypedDict):
     workflow_id: str
     backfill_id: str
     total: int
-    existing: int | None  # null if there are too many slots to look at each
+    existing: int
     slots: list[SlotRecord]
