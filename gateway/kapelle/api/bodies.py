@@ -160,7 +160,8 @@ class BackfillBody(Body):
     concurrency: Annotated[int, Field(ge=1, le=100, strict=True)] = 1
     order: Order = Order.OLDEST
     backfill_id: Annotated[str | None, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")] = None
-    dry_run: bool = False
+    rerun: Annotated[bool, Field(description="Start also the times that have an instance.")] = False
+    dry_run: Annotated[bool, Field(description="Only show what would be started.")] = False
     request_id: RequestId = None
 
 
