@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kapelle.processors.definitions.cron import BadCron, check_cron
+from kapelle.processors.calendar import BadCron, check_cron
 from kapelle.processors.definitions.limits import IN_VALUES_MAX, NAME_CHARS_MAX, TRIGGER_SIGNALS_MAX
 from kapelle.processors.definitions.mentions import expressions_in, names_in
 from kapelle.processors.definitions.models import MatchParam, SignalMatch, SignalTrigger, Step, TimeTrigger, Workflow

@@ -1,8 +1,8 @@
-"""Cron texts that are taken, and those that are not."""
+"""Cron texts that are taken, and those that are refused."""
 
 import pytest
 
-from kapelle.processors.definitions.cron import BadCron, check_cron
+from kapelle.processors.calendar import BadCron, check_cron
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,11 @@ from kapelle.processors.definitions.cron import BadCron, check_cron
         "0 15 10 ? * FRIL 2026-2030",
         "59 * * * *",
         "0,59 5 * * *",
+        "0 0 22-2 ? NOV-FEB FRI-MON",
+        "0 0 12 LW,15 * ?",
+        "0 0 12 1 1 ? 2020",
+        "0 0 29 2 *",
+        "0 0 31 2 MON",
     ],
 )
 def test_a_cron_text_is_taken(text: str) -> None:
@@ -44,6 +49,15 @@ def test_a_cron_text_is_taken(text: str) -> None:
         ("0,1 5 * * *", "at least two minutes apart"),
         ("0,59 * * * *", "at least two minutes apart"),
         ("0,30 0 5 * * ?", "at least two minutes apart"),
+        ("0 22-2 * * *", "the hour from 0 to 23"),
+        ("0 0 12 * * *", "'?' as the day of month or as the day of week"),
+        ("0 0 12 ? * ?", "'?' as the day of month or as the day of week"),
+        ("0 0 12 1,? * MON", "the day of month from 1 to 31"),
+        ("0 0 12 1 1 ? 2030-2026", "the year from 1970 to 2199"),
+        ("0 0 30 2 *", "a day that exists in at least one of the years from 1970 to 2199"),
+        ("0 0 31 4,6,9,11 *", "a day that exists"),
+        ("0 0 12 29 2 ? 2027,2100", "a day that exists"),
+        ("0 0 12 ? 2 MON#5 2027", "a day that exists"),
     ],
 )
 def test_a_wrong_cron_text_is_refused_with_what_would_be_right(text: str, message: str) -> None:
