@@ -111,6 +111,9 @@ class Preview(msgspec.Struct, frozen=True):
 
     timezone: str
     times: list[PreviewedTime]
+    type: str | None = None
+    cron: str | None = None
+    interval: str | None = None
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -146,7 +149,7 @@ class BackfillRecord(msgspec.Struct, frozen=True, rename={"from_": "from"}):
     """A backfill: its period, its schedule, and its progress. `counts` are its instances by status.
 
     `status` is RUNNING, PAUSED, CANCELLED or COMPLETED. `decided` is the number of scheduled times that were started,
-    were refused, or had an instance before.
+    were refused, or had an instance before. Answers to changes have an `outcome`: UNCHANGED if it was so before.
     """
 
     workflow_id: str
@@ -175,6 +178,9 @@ class BackfillRecord(msgspec.Struct, frozen=True, rename={"from_": "from"}):
     position: int | None = None
     counts: dict[str, int] = {}
     refusals: list[Refusal] = []
+    request_id: str | None = None
+    outcome: str | None = None
+    message: str | None = None
 
     @property
     def timezone(self) -> str:
