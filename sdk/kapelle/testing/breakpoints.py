@@ -15,7 +15,18 @@ from kapelle.processors.wiring import WORKFLOW_COMMANDS
 from kapelle.processors.workflows.places import Place
 from kapelle.schemas import contracts as c
 
-Request = c.PushVersion | c.SetBreakpoint | c.DeleteBreakpoint | c.SetLimit | c.RemoveLimit | c.ActOnStep
+Request = (
+    c.PushVersion
+    | c.SetBreakpoint
+    | c.DeleteBreakpoint
+    | c.SetLimit
+    | c.RemoveLimit
+    | c.ActOnStep
+    | c.PauseSchedules
+    | c.ResumeSchedules
+    | c.StartBackfill
+    | c.ActOnBackfill
+)
 
 
 class Requests(Protocol):
