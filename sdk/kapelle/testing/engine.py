@@ -219,29 +219,30 @@ class Engine:
 
     def runs(self, workflow_id: str) -> list[RunHandle]:
         """All instances of a workflow, oldest first, including those that signals have started."""
-        created = [one for one in self.events(WORKFLOW_EVENTS, workflow_id) if isinstance(one, c.InstanceCreated)]
-        return [RunHandle(self, workflow_id, number) for number in dict.fromkeys(one.instance_id for one in created)]
+        events = self.events(WORKFLOW_EVENTS, workflow_id)
+        created = [event.instance_id for event in events if isinstance(event, c.InstanceCreated)]
+        return [RunHandle(self, workflow_id, instance_id) for instance_id in dict.fromkeys(created)]
 
     def refusals(self) -> list[c.CommandRefused]:
         """The commands that were refused."""
-        found = [*self.events(WORKFLOW_EVENTS), *self.events(RUN_EVENTS), *self.events(PERMIT_EVENTS)]
-        return [event for event in found if isinstance(event, c.CommandRefused)]
+        events = [*self.events(WORKFLOW_EVENTS), *self.events(RUN_EVENTS), *self.events(PERMIT_EVENTS)]
+        return [event for event in events if isinstance(event, c.CommandRefused)]
 
     def tasks(self, run: RunHandle | None = None) -> list[TaskHandle]:
         """All tasks so far, of one run or of all."""
-        found = [TaskHandle(self, task) for task in self.events(TASKS) if isinstance(task, c.Task)]
-        return [one for one in found if run is None or one.key == run.key]
+        handles = [TaskHandle(self, task) for task in self.events(TASKS) if isinstance(task, c.Task)]
+        return [handle for handle in handles if run is None or handle.key == run.key]
 
     def task(self, run: RunHandle, step_id: str) -> TaskHandle:
         """The latest task of a step."""
-        for one in reversed(self.tasks(run)):
-            if one.task.step_id == step_id:
-                return one
+        for handle in reversed(self.tasks(run)):
+            if handle.task.step_id == step_id:
+                return handle
         raise AssertionError(f"Expected a task of step {step_id!r} of {run.key}, but no task was assigned")
 
     def cancelled(self) -> list[c.CancelTask]:
         """The tasks that were cancelled."""
-        return [one for one in self.events(CANCELLATIONS) if isinstance(one, c.CancelTask)]
+        return [event for event in self.events(CANCELLATIONS) if isinstance(event, c.CancelTask)]
 
     def state(self, processor: str, key: str) -> Any:
         """The tables that a key is in."""
@@ -284,8 +285,8 @@ class RunHandle:
         """The status of the instance."""
         if is_inline(self.workflow_id):  # it has no queue: what runs knows of it is all there is
             return self.row.status if self.row is not None else InstanceStatus.CREATED
-        found = self.engine.state("workflows", self.workflow_id).instances.get((self.workflow_id, self.instance_id))
-        status: InstanceStatus = found.status
+        row = self.engine.state("workflows", self.workflow_id).instances.get((self.workflow_id, self.instance_id))
+        status: InstanceStatus = row.status
         return status
 
     @property
@@ -342,12 +343,13 @@ class RunHandle:
 
     def changes(self, step_id: str) -> list[c.StepChanged]:
         """The events of a step."""
-        return [one for one in self.events() if isinstance(one, c.StepChanged) and one.step_id == step_id]
+        return [event for event in self.events() if isinstance(event, c.StepChanged) and event.step_id == step_id]
 
     def timeline(self) -> list[Entry]:
         """The timeline of the instance and its steps, in order."""
-        found = self.engine.events(WORKFLOW_EVENTS, self.workflow_id)
-        return timeline([*[one for one in found if getattr(one, "instance_id", 0) == self.instance_id], *self.events()])
+        events = self.engine.events(WORKFLOW_EVENTS, self.workflow_id)
+        of_queue = [event for event in events if getattr(event, "instance_id", 0) == self.instance_id]
+        return timeline([*of_queue, *self.events()])
 
     def stop(self, action: Action | str = Action.STOP, reason: str = "") -> None:
         """STOP or KILL the instance."""

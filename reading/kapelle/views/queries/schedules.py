@@ -1,4 +1,4 @@
-"""Time triggers of a workflow: their times, their state, what comes next, and what became of the last ticks."""
+"""Time triggers of a workflow: their times, their state, what comes next, and the outcome of the last ticks."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping
