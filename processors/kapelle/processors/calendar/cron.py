@@ -177,7 +177,9 @@ def _range(field: Field, item: str) -> Iterator[int]:
     least = field.least if star else _number(field, first, expected)
     open_end = field.most if star or step else least
     most = open_end if last is None else _number(field, last, expected)
-    if step and int(step) == 0:
+    if last == DAYS[0] and least and field.most == len(DAYS) and not field.wraps:
+        most = field.most  # of UNIX: Sunday ends a week as 7
+    if step and not 1 <= int(step) <= field.most:
         raise BadCron(expected)
     size = field.most - field.least + 1
     if most < least:

@@ -18,6 +18,7 @@ from kapelle.processors.definitions.models import (
     RUNNABLE_KINDS,
     Backoff,
     BackoffType,
+    CatchUp,
     FailureMode,
     RetryPolicy,
     Rule,
@@ -25,6 +26,8 @@ from kapelle.processors.definitions.models import (
     StepKind,
     Tag,
     TagNamespace,
+    TimeTrigger,
+    TimeTriggerType,
     Workflow,
 )
 from kapelle.processors.definitions.parsing import Push, parse_push, parse_workflow
@@ -37,6 +40,7 @@ from kapelle.processors.definitions.properties import (
     merged_properties,
     parse_tag,
 )
+from kapelle.processors.definitions.time_triggers import fuzzy_max_delay_ms, schedule_from
 from kapelle.processors.definitions.writing import workflow_json
 from kapelle.processors.definitions.yaml_form import yaml_push
 
@@ -50,6 +54,7 @@ __all__ = [
     "SUBWORKFLOW_VERSION",
     "Backoff",
     "BackoffType",
+    "CatchUp",
     "DefinitionRefused",
     "FailureMode",
     "Graph",
@@ -65,9 +70,12 @@ __all__ = [
     "StepKind",
     "Tag",
     "TagNamespace",
+    "TimeTrigger",
+    "TimeTriggerType",
     "Workflow",
     "blocks_of",
     "combination",
+    "fuzzy_max_delay_ms",
     "graph_of",
     "handed_down",
     "iterations_of",
@@ -77,6 +85,7 @@ __all__ = [
     "parse_tag",
     "parse_workflow",
     "picture_of",
+    "schedule_from",
     "workflow_json",
     "yaml_push",
 ]

@@ -14,7 +14,8 @@ from kapelle.processors.definitions.problems import Report, at
 from kapelle.processors.definitions.reading import Reader
 from kapelle.processors.definitions.references import check_references
 from kapelle.processors.definitions.texts import Texts
-from kapelle.processors.definitions.triggers import check_step_signals, check_triggers
+from kapelle.processors.definitions.time_triggers import check_time_triggers
+from kapelle.processors.definitions.triggers import check_signal_triggers, check_step_signals
 
 
 def check(workflow: Workflow, reader: Reader, path: str = "workflow") -> None:
@@ -28,7 +29,10 @@ def check(workflow: Workflow, reader: Reader, path: str = "workflow") -> None:
         _check_claims(steps, reader)
     texts = Texts(report)
     _check_texts(workflow, steps, path=path, texts=texts)
-    check_triggers(workflow, path, texts=texts, report=report)
+    check_signal_triggers(workflow, path, texts=texts, report=report)
+    for stray in reader.strays:
+        report.add(*stray)
+    check_time_triggers(workflow.time_triggers, at(path, "time_triggers"), report)
     run = DryRun(workflow, at(path, "params"), texts=texts, reader=reader)
     check_loops(steps, run)
     check_subworkflows(steps, report)

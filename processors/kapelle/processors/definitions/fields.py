@@ -125,6 +125,15 @@ def text_or_integer(value: object) -> int | str:
     return value
 
 
+def instant(value: object) -> int | str:
+    """A time as text, or milliseconds since 1970; what the text means is looked at when the zone is known."""
+    if isinstance(value, str):
+        return text(NAME_CHARS_MAX)(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise wrong("a time such as '2026-01-31T12:00', or milliseconds since 1970")
+    return value
+
+
 def signal_values(value: object) -> int | str | tuple[int | str, ...]:
     """What a parameter of a signal is compared with: one value, or a list of them."""
     return tuple(text_or_integer(item) for item in value) if isinstance(value, list) else text_or_integer(value)
@@ -178,6 +187,7 @@ OptionalName = Annotated[str | None, PlainValidator(text(NAME_CHARS_MAX, expecte
 OptionalTypeName = Annotated[str | None, PlainValidator(_type_name)]
 OptionalText = Annotated[str | None, PlainValidator(text(TEXT_CHARS_MAX))]
 OptionalNumber = Annotated[int | str | None, PlainValidator(parsable)]
+OptionalInstant = Annotated[int | str | None, PlainValidator(instant)]
 SignalValue = Annotated[int | str | tuple[int | str, ...], PlainValidator(signal_values)]
 # Whether only the newest counts, of the signals that wait in a trigger and of those that a step finds.
 InTurn = Annotated[bool, PlainValidator(word({"first": False, "latest": True}))]

@@ -17,6 +17,7 @@ from kapelle.processors.definitions.fields import (
     Flag,
     InTurn,
     Name,
+    OptionalInstant,
     OptionalName,
     OptionalNumber,
     OptionalText,
@@ -44,6 +45,7 @@ from kapelle.processors.definitions.limits import (
 )
 from kapelle.processors.definitions.models import (
     BackoffType,
+    CatchUp,
     FailureMode,
     Rule,
     StepKind,
@@ -154,10 +156,12 @@ class TimeTriggerForm(Form):
     type: Annotated[TimeTriggerType, PlainValidator(one_of(TimeTriggerType))]
     cron: OptionalName = None
     expression: OptionalName = None
-    interval: Any = None
-    start: Any = None
+    interval: OptionalNumber = None
+    start: OptionalInstant = None
+    anchor: OptionalInstant = None
     timezone: FilledName = "UTC"
     fuzzy_max_delay: OptionalNumber = None
+    catch_up: Annotated[CatchUp, PlainValidator(one_of(CatchUp))] = CatchUp.LATEST
 
 
 class DependencyMatchForm(Form):

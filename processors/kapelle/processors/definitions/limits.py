@@ -24,6 +24,11 @@ BACKOFF_MS_MAX: Final = 86_400_000
 EXPONENT_MAX: Final = 99
 
 TRIGGER_SIGNALS_MAX: Final = 8
+# All time triggers of a version are armed in one decision, with a row and a timer each.
+TIME_TRIGGERS_MAX: Final = 200
+INTERVAL_MS_MAX: Final = 120 * 86_400_000
+FUZZY_DELAY_MS_MIN: Final = 1_000
+FUZZY_DELAY_MS_MAX: Final = 86_400_000
 IN_VALUES_MAX: Final = 100
 
 PARALLEL_DEFAULT: Final = 20

@@ -64,6 +64,14 @@ class TimeTriggerType(StrEnum):
     INTERVAL = "INTERVAL"
 
 
+class CatchUp(StrEnum):
+    """Which of the times start the workflow that passed while nothing could start it."""
+
+    ALL = "ALL"
+    LATEST = "LATEST"
+    NONE = "NONE"
+
+
 class Rule(StrEnum):
     """What becomes of an instance while others run."""
 
@@ -75,13 +83,15 @@ class Rule(StrEnum):
     SERIAL_LATEST_ONLY = "SERIAL_LATEST_ONLY"
 
 
-# The cron texts that have names.
+# The cron texts that have names. Of several names the first is the one that is written.
 PREDEFINED: Final = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
     "@weekly": "0 0 * * 0",
     "@monthly": "0 0 1 * *",
     "@yearly": "0 0 1 1 *",
+    "@midnight": "0 0 * * *",
+    "@annually": "0 0 1 1 *",
 }
 
 
@@ -150,12 +160,19 @@ class SignalTrigger(msgspec.Struct, frozen=True):
 
 
 class TimeTrigger(msgspec.Struct, frozen=True):
-    """Times that start the workflow. `cron` is the text of five, six or seven fields also for a predefined one."""
+    """Times that start the workflow. `cron` is the text of five, six or seven fields also for a predefined one.
+
+    What is written stays as it is; `time_triggers.schedule_from` gives the times.
+    """
 
     type: TimeTriggerType
-    cron: str
+    cron: str = ""
     timezone: str = "UTC"
     fuzzy_max_delay: Parsable | None = None
+    catch_up: CatchUp = CatchUp.LATEST
+    interval: Parsable | None = None
+    start: int | str | None = None  # no time before it: a time of the zone, or milliseconds since 1970
+    anchor: int | str | None = None  # an interval has its times at whole intervals from it
 
 
 class DependencyParam(msgspec.Struct, frozen=True):

@@ -28,7 +28,6 @@ from kapelle.processors.definitions.forms import (
     WorkflowForm,
 )
 from kapelle.processors.definitions.models import (
-    PREDEFINED,
     Backoff,
     DependencyParam,
     MatchParam,
@@ -41,10 +40,10 @@ from kapelle.processors.definitions.models import (
     StepKind,
     Tag,
     TimeTrigger,
-    TimeTriggerType,
     Workflow,
 )
 from kapelle.processors.definitions.problems import Report, at
+from kapelle.processors.definitions.time_triggers import Stray, strays_of, time_trigger_of
 from kapelle.processors.params import BadDefinition, Definition
 from kapelle.processors.params.definitions import definition_of
 
@@ -64,6 +63,8 @@ class Reader:
         self.report = report
         # The predecessors that steps claim to have, by the path of the claim and the id of the step.
         self.claims: list[tuple[str, str, list[str]]] = []
+        # The keys of time triggers that mean nothing there. A stored workflow may have them: they were ignored once.
+        self.strays: list[Stray] = []
         # The paths of parameters that could not be read, so that who refers to them is not blamed as well.
         self.unread: set[str] = set()
         # The keys of the workflow whose values could not be read, for the same reason.
@@ -242,18 +243,6 @@ class Reader:
 
     def _time_triggers(self, forms: list[TimeTriggerForm], path: str) -> Iterator[TimeTrigger]:
         for index, form in enumerate(forms):
-            cron = self._cron(form, at(path, index))
-            yield TimeTrigger(form.type, cron or "", form.timezone, form.fuzzy_max_delay)
-
-    def _cron(self, form: TimeTriggerForm, path: str) -> str | None:
-        if form.type is TimeTriggerType.INTERVAL:
-            self.report.add(at(path, "type"), form.type, "CRON or PREDEFINED: intervals are not supported")
-            return None
-        if form.type is TimeTriggerType.CRON:
-            if form.cron is None:
-                self.report.missing(at(path, "cron"), "five, six or seven fields such as '0 5 * * *'")
-            return form.cron
-        cron = PREDEFINED.get((form.expression or "").lower())
-        if cron is None:
-            self.report.add(at(path, "expression"), form.expression, f"one of {', '.join(PREDEFINED)}")
-        return cron
+            here = at(path, index)
+            self.strays.extend(strays_of(form, here))
+            yield time_trigger_of(form, here, self.report)

@@ -1,4 +1,4 @@
-"""The rules of triggers, and of the signals that steps wait for and announce."""
+"""The rules of signal triggers, and of the signals that steps wait for and announce."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kapelle.processors.calendar import BadCron, check_cron
 from kapelle.processors.definitions.limits import IN_VALUES_MAX, NAME_CHARS_MAX, TRIGGER_SIGNALS_MAX
 from kapelle.processors.definitions.mentions import expressions_in, names_in
-from kapelle.processors.definitions.models import MatchParam, SignalMatch, SignalTrigger, Step, TimeTrigger, Workflow
-from kapelle.processors.definitions.numbers import TIMEOUT, check_number
+from kapelle.processors.definitions.models import MatchParam, SignalMatch, SignalTrigger, Step, Workflow
+from kapelle.processors.definitions.numbers import TIMEOUT
 from kapelle.processors.definitions.problems import Report, at, shown
 from kapelle.processors.definitions.texts import Texts
-from kapelle.processors.definitions.zones import is_zone
 from kapelle.processors.params import BadNumber, Definition, ParamType, duration_ms
 from kapelle.processors.signals.matching import PREFIX_CHARS_MAX, Operator
 
@@ -28,12 +26,10 @@ PARAMS: Final = "params"
 FROM_SIGNAL: Final = re.compile(r"""\bgetFromSignal\s*\(\s*(['"])(.*?)\1\s*,""")
 
 
-def check_triggers(workflow: Workflow, path: str, *, texts: Texts, report: Report) -> None:
-    """Report what is wrong with the triggers of a workflow."""
+def check_signal_triggers(workflow: Workflow, path: str, *, texts: Texts, report: Report) -> None:
+    """Report what is wrong with the signal triggers of a workflow."""
     for index, signal in enumerate(workflow.signal_triggers):
         _check_signal_trigger(signal, at(at(path, "signal_triggers"), index), texts=texts, report=report)
-    for index, time in enumerate(workflow.time_triggers):
-        _check_time_trigger(time, at(at(path, "time_triggers"), index), report)
 
 
 def _check_signal_trigger(trigger: SignalTrigger, path: str, *, texts: Texts, report: Report) -> None:
@@ -110,18 +106,6 @@ def _check_mentions(trigger: SignalTrigger, definition: Definition, path: str, *
             if name not in trigger.definitions:
                 expected = f"one of its signals ({', '.join(trigger.definitions)})"
                 texts.report.note(path, f"{written}, which refers to {name!r}", expected)
-
-
-def _check_time_trigger(trigger: TimeTrigger, path: str, report: Report) -> None:
-    if trigger.cron:
-        try:
-            check_cron(trigger.cron)
-        except BadCron as error:
-            report.add(at(path, "cron"), trigger.cron, str(error))
-    if not is_zone(trigger.timezone):
-        report.add(at(path, "timezone"), trigger.timezone, "a time zone such as 'Europe/Berlin'")
-    if trigger.fuzzy_max_delay is not None:
-        check_number(trigger.fuzzy_max_delay, at(path, "fuzzy_max_delay"), TIMEOUT, known={}, report=report)
 
 
 def check_step_signals(step: Step, path: str, *, report: Report) -> None:

@@ -26,7 +26,7 @@ from kapelle.processors.params import Definition, definition_json
 
 Raw = dict[str, Any]
 LATEST: Final = {"match": "latest"}
-PREDEFINED_BY_CRON: Final = {cron: name for name, cron in PREDEFINED.items()}
+PREDEFINED_BY_CRON: Final = {cron: name for name, cron in reversed(PREDEFINED.items())}
 
 
 def workflow_json(workflow: Workflow) -> str:
