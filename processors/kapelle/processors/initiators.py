@@ -36,6 +36,7 @@ class Initiator(msgspec.Struct, frozen=True):
     type: str = ""  # as written: `kind` is the spelling that everybody is given
     timezone: str | None = None
     trigger_uuid: str = ""
+    trigger_time: int | None = None  # the scheduled time of a tick or a slot, in milliseconds
     signal_id_map: dict[str, int] = {}
     last_signal: str = ""
     traceparent: str | None = None

@@ -941,12 +941,10 @@ class BackfillProgressed(Contract, frozen=True, gc=False):
         r'{"name":"position_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The last scheduled time '
         r'that was decided on."},'
         r'{"name":"is_last","type":"boolean","doc":"Whether no scheduled time is left."},'
-        r'{"name":"has_room","type":"boolean","doc":"Whether more instances may be started now: they are started by a d'
-        r'ecision of their own."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"Instances were started for t'
         r'he next scheduled times of a backfill."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x598A03E854659E65
+    FINGERPRINT: ClassVar[int] = 0xF568347A75B0BE54
 
     workflow_id: str
     backfill_id: str
@@ -955,8 +953,6 @@ class BackfillProgressed(Contract, frozen=True, gc=False):
     position_ms: int
     # Whether no scheduled time is left.
     is_last: bool
-    # Whether more instances may be started now: they are started by a decision of their own.
-    has_room: bool
     at_ms: int
     # The number of scheduled times for which instances existed before.
     existing: int = 0
@@ -975,7 +971,6 @@ class BackfillProgressed(Contract, frozen=True, gc=False):
                 wire.long(self.existing),
                 wire.moment(self.position_ms),
                 wire.boolean(self.is_last),
-                wire.boolean(self.has_room),
                 wire.moment(self.at_ms),
             )
         )
@@ -1000,9 +995,8 @@ class BackfillProgressed(Contract, frozen=True, gc=False):
             existing_, at = n >> 1, at + 1
         position_ms_, at = wire.moment_at(data, at)
         is_last_, at = wire.boolean_at(data, at)
-        has_room_, at = wire.boolean_at(data, at)
         at_ms_, at = wire.moment_at(data, at)
-        value = cls(workflow_id_, backfill_id_, slots_, position_ms_, is_last_, has_room_, at_ms_, existing_)
+        value = cls(workflow_id_, backfill_id_, slots_, position_ms_, is_last_, at_ms_, existing_)
         return value, at
 
 
@@ -1023,12 +1017,14 @@ class BackfillStarted(Contract, frozen=True, gc=False):
         r'{"name":"to_ms","type":{"type":"long","logicalType":"timestamp-millis"}},'
         r'{"name":"is_newest_first","type":"boolean"},'
         r'{"name":"concurrency","type":"int"},'
+        r'{"name":"is_rerun","type":"boolean","default":false,"doc":"Start also the scheduled times that the schedule o'
+        r'r another backfill has started before."},'
         r'{"name":"run_params","type":"string"},'
         r'{"name":"total","type":"long","doc":"The number of scheduled times in the period."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"A backfill was started, or s'
         r'tarted again after its end."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xF1C4C545A1F3920F
+    FINGERPRINT: ClassVar[int] = 0xE93792CFB15403EB
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -1047,6 +1043,8 @@ class BackfillStarted(Contract, frozen=True, gc=False):
     total: int
     at_ms: int
     trigger_id: str | None = None
+    # Start also the scheduled times that the schedule or another backfill has started before.
+    is_rerun: bool = False
 
     def to_avro(self, head: bytes = b"") -> bytes:
         request_id_ = self.request_id.encode()
@@ -1073,6 +1071,7 @@ class BackfillStarted(Contract, frozen=True, gc=False):
                 wire.moment(self.to_ms),
                 wire.boolean(self.is_newest_first),
                 wire.integer(self.concurrency),
+                wire.boolean(self.is_rerun),
                 wire.SIZES[len(run_params_)],
                 run_params_,
                 wire.long(self.total),
@@ -1113,6 +1112,7 @@ class BackfillStarted(Contract, frozen=True, gc=False):
             concurrency_, at = wire.integer_at(data, at)
         else:
             concurrency_, at = n >> 1, at + 1
+        is_rerun_, at = wire.boolean_at(data, at)
         if (n := data[at]) & 129:
             run_params_, at = wire.string_at(data, at)
         else:
@@ -1136,6 +1136,7 @@ class BackfillStarted(Contract, frozen=True, gc=False):
             total_,
             at_ms_,
             trigger_id_,
+            is_rerun_,
         )
         return value, at
 
@@ -9493,10 +9494,12 @@ class StartBackfill(Contract, frozen=True, gc=False):
         r'the period."},'
         r'{"name":"is_newest_first","type":"boolean","default":false},'
         r'{"name":"concurrency","type":"int","default":1,"doc":"How many instances of the backfill run at a time."},'
+        r'{"name":"is_rerun","type":"boolean","default":false,"doc":"Start also the scheduled times that the schedule o'
+        r'r another backfill has started before."},'
         r'{"name":"run_params","type":"string","default":"{}","doc":"Definitions of parameters for each instance, as JS'
         r'ON."}],"doc":"Start one instance for each scheduled time of a period. A backfill that exists is continued."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xE69D7DA8A9233C8F
+    FINGERPRINT: ClassVar[int] = 0x6BA59552AFFB2566
 
     # The id of the request, chosen by the caller. Requests with the same id are executed once.
     request_id: str
@@ -9515,6 +9518,8 @@ class StartBackfill(Contract, frozen=True, gc=False):
     is_newest_first: bool = False
     # How many instances of the backfill run at a time.
     concurrency: int = 1
+    # Start also the scheduled times that the schedule or another backfill has started before.
+    is_rerun: bool = False
     # Definitions of parameters for each instance, as JSON.
     run_params: str = "{}"
 
@@ -9540,6 +9545,7 @@ class StartBackfill(Contract, frozen=True, gc=False):
                 wire.moment(self.to_ms),
                 wire.boolean(self.is_newest_first),
                 wire.integer(self.concurrency),
+                wire.boolean(self.is_rerun),
                 wire.SIZES[len(run_params_)],
                 run_params_,
             )
@@ -9574,6 +9580,7 @@ class StartBackfill(Contract, frozen=True, gc=False):
             concurrency_, at = wire.integer_at(data, at)
         else:
             concurrency_, at = n >> 1, at + 1
+        is_rerun_, at = wire.boolean_at(data, at)
         if (n := data[at]) & 129:
             run_params_, at = wire.string_at(data, at)
         else:
@@ -9588,6 +9595,7 @@ class StartBackfill(Contract, frozen=True, gc=False):
             trigger_id_,
             is_newest_first_,
             concurrency_,
+            is_rerun_,
             run_params_,
         )
         return value, at

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from kapelle.processors.effects import Emit, Send
-from kapelle.processors.messages import Message
+from kapelle.processors.messages import Message, TimerDue
 from kapelle.processors.wiring import PERMIT_INTERNAL, RUN_INTERNAL, WORKFLOW_INTERNAL
 from kapelle.processors.workflows import WorkflowTables, workflows
 from kapelle.schemas import Contract
@@ -64,7 +64,7 @@ class World:
         self.now_ms = NOW_MS
         self.count = 0
 
-    def decide(self, command: Contract, key: str = KEY) -> list[Any]:
+    def decide(self, command: Contract | TimerDue, key: str = KEY) -> list[Any]:
         """Fold one command, and give its events. What the processor asks itself waits in `continued`."""
         events: list[Any] = []
         message = Message(key, command, "0")
@@ -90,6 +90,33 @@ class World:
             to, value = self.continued.popleft()
             events += self.decide(value, to)
         _check_outcome(command, events)
+        return events
+
+    def pass_time(self, until_ms: int, *, most: int = 10_000) -> list[Any]:
+        """Let time pass: each timer fires when it is due."""
+        events: list[Any] = []
+        for _ in range(most):
+            due = self.state.due(until_ms, 1)
+            if not due:
+                self.now_ms = max(self.now_ms, until_ms)
+                return events
+            key, name, due_at_ms = due[0]
+            self.now_ms = max(self.now_ms, due_at_ms)
+            events += self.fire(key, name, due_at_ms)
+        raise AssertionError(f"Expected fewer than {most:,} timers")
+
+    def jump(self, to_ms: int, *, most: int = 10_000) -> list[Any]:
+        """Let nobody run until then, and fire what is due."""
+        self.now_ms = max(self.now_ms, to_ms)
+        return self.pass_time(self.now_ms, most=most)
+
+    def fire(self, key: str, name: str, due_at_ms: int) -> list[Any]:
+        """Decide on a timer, which must cancel it or move it."""
+        events = self.decide(TimerDue(name, due_at_ms), key)
+        while self.continued:
+            to, value = self.continued.popleft()
+            events += self.decide(value, to)
+        assert self.state.reader.timers.due_at_ms(key, name) != due_at_ms, f"{name} is due still"
         return events
 
     def fresh(self) -> str:

@@ -122,6 +122,7 @@ FIELDS: Final[Mapping[str, Callable[[InstanceFacts], Value]]] = {
     "INITIATOR_TIMEZONE": lambda facts: facts.initiator.timezone or "",
     "INITIATOR_TYPE": lambda facts: facts.initiator.kind,
     "INITIATOR_RUNNER_NAME": lambda facts: facts.author,
+    "SCHEDULED_TIME": lambda facts: facts.initiator.trigger_time or 0,  # always a LONG, also where nothing is scheduled
     "RUN_POLICY": lambda facts: facts.policy,
     "owner": lambda facts: facts.owner,
     "FIRST_TIME_TRIGGER_TIMEZONE": lambda facts: facts.first_timezone,

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from kapelle.processors.messages import Message
 from kapelle.processors.workflows.places import place_of
 from kapelle.processors.workflows.processor import workflows
+from kapelle.processors.workflows.schedule_applying import forget_schedules, lane_changed
 from kapelle.processors.workflows.tables import (
     Answer,
     Armed,
@@ -61,9 +62,16 @@ def _counted(state: WorkflowTables, key: str, change: _Change) -> None:
     state.counts.put((key,), after)
 
 
-def _failed(state: WorkflowTables, place: tuple[str, int], event: c.InstanceCreated | c.InstanceEnded) -> int:
-    """Note a failure, if it is one, and tell by how much the count of them changes."""
-    if event.status is not InstanceStatus.FAILED:
+def _failed(
+    state: WorkflowTables,
+    place: tuple[str, int],
+    event: c.InstanceCreated | c.InstanceEnded,
+    backfill_id: str | None,
+) -> int:
+    """Note a failure, if it is one, and tell by how much the count of them changes. It holds up the runs of its lane
+    alone, and that of a backfill goes on.
+    """
+    if event.status is not InstanceStatus.FAILED or backfill_id is not None:
         return 0
     state.failed.put(place, Failed(event.run_id))
     return 1
@@ -126,6 +134,7 @@ def workflow_deleted(message: Message[c.WorkflowDeleted], state: WorkflowTables)
         state.properties.delete(snapshot)
     for place, _ in list(state.breakpoints.prefix((key,))):
         state.breakpoints.delete(place)
+    forget_schedules(state, key)
     counts = state.counts.get((key,)) or NO_COUNTS
     latest = counts.latest_instance_id
     state.workflows.put((key,), Workflow(snapshot=event.snapshot, first_instance_id=latest + 1, is_deleted=True))
@@ -148,8 +157,9 @@ def instance_created(message: Message[c.InstanceCreated], state: WorkflowTables)
         state.origins.put(place, origin)
     is_first = event.run_id == 1
     # A restart deals with the failure of the run before, whatever comes of the new one.
-    failed = _failed(state, place, event) if is_first else _forgotten(state, place)
-    _counted(state, key, _Change(queued=int(is_queued), failed=failed, instances=int(is_first)))
+    failed = _failed(state, place, event, event.backfill_id) if is_first else _forgotten(state, place)
+    queued = int(is_queued and event.backfill_id is None)
+    _counted(state, key, _Change(queued=queued, failed=failed, instances=int(is_first)))
 
 
 def _origin(event: c.InstanceCreated, snapshot: int) -> Origin:
@@ -170,7 +180,14 @@ def _origin(event: c.InstanceCreated, snapshot: int) -> Origin:
 
 def _queued(event: c.InstanceCreated, generation: int, origin: Origin | None) -> Queued:
     if origin is not None:
-        return Queued(event.request_id, generation=generation, origin=origin, author=event.author, parent=event.parent)
+        return Queued(
+            event.request_id,
+            generation=generation,
+            origin=origin,
+            author=event.author,
+            parent=event.parent,
+            backfill_id=event.backfill_id,
+        )
     given = (event.params, event.run_params, event.restart)
     return Queued(event.request_id, *given, generation, author=event.author, parent=event.parent)
 
@@ -192,16 +209,21 @@ def instance_launched(message: Message[c.InstanceLaunched], state: WorkflowTable
     if origin is not None and (event.run_id == 1 or origin.params is not None):
         state.origins.put(place, replace(origin, params=None))
     state.queue.delete((*place, event.run_id))
-    state.running.put(place, Running(event.run_id))
+    backfill_id = None if row is None else row.backfill_id
+    state.running.put(place, Running(event.run_id, backfill_id=backfill_id))
     state.instances.put(place, Instance(event.run_id, InstanceStatus.IN_PROGRESS))
-    _counted(state, key, _Change(queued=-1, running=1))
+    if backfill_id is None:
+        _counted(state, key, _Change(queued=-1, running=1))
+    else:
+        lane_changed(state, (key, backfill_id), 1, event.at_ms)
 
 
 @workflows.applies(c.TerminationRequested)
 def termination_requested(message: Message[c.TerminationRequested], state: WorkflowTables) -> None:
     event, key = message.value, message.key
-    if state.running.get((key, event.instance_id)) is not None:
-        state.running.put((key, event.instance_id), Running(event.run_id, event.action))
+    running = state.running.get((key, event.instance_id))
+    if running is not None:
+        state.running.put((key, event.instance_id), replace(running, run_id=event.run_id, action=event.action))
 
 
 @workflows.applies(c.InstanceEnded)
@@ -209,10 +231,14 @@ def instance_ended(message: Message[c.InstanceEnded], state: WorkflowTables) -> 
     event, key = message.value, message.key
     place = (key, event.instance_id)
     state.instances.put(place, Instance(event.run_id, event.status))
-    failed = _failed(state, place, event)
     if event.was_launched:
+        running = state.running.get(place)
+        backfill_id = None if running is None else running.backfill_id
         state.running.delete(place)
-        _counted(state, key, _Change(running=-1, failed=failed))
+        if backfill_id is not None:
+            lane_changed(state, (key, backfill_id), -1, event.at_ms)
+            return
+        _counted(state, key, _Change(running=-1, failed=_failed(state, place, event, None)))
     else:
         row = state.queue.get((*place, event.run_id))
         if row is not None and row.origin is not None:
@@ -220,6 +246,7 @@ def instance_ended(message: Message[c.InstanceEnded], state: WorkflowTables) -> 
         counts = state.counts.get((key,)) or NO_COUNTS
         displaced = row is not None and counts.displaced > 0 and row.generation < counts.generation
         state.queue.delete((*place, event.run_id))
+        failed = _failed(state, place, event, None)
         _counted(state, key, _Change(queued=-1, failed=failed, displaced=-int(displaced)))
 
 

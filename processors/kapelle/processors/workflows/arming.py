@@ -14,6 +14,7 @@ from kapelle.processors.triggers.definition import SignalMatch, Trigger, written
 from kapelle.processors.wiring import TRIGGER_INTERNAL, trigger_key
 from kapelle.processors.workflows.processor import WorkflowDraft
 from kapelle.processors.workflows.reading import definition_of, properties_of
+from kapelle.processors.workflows.schedules import arm_schedules
 from kapelle.processors.workflows.tables import Workflow
 from kapelle.schemas import contracts as c
 
@@ -23,6 +24,11 @@ NO_PARAMS: Final[Mapping[str, object]] = {}
 
 def arm(draft: WorkflowDraft, now_ms: int) -> None:
     """Bring the armed triggers in line with the workflow as it is now."""
+    _arm_signals(draft, now_ms)
+    arm_schedules(draft, now_ms)
+
+
+def _arm_signals(draft: WorkflowDraft, now_ms: int) -> None:
     workflow = draft.state.workflows.get((draft.key,)) or Workflow()
     wanted = _wanted(draft, workflow)
     armed = {trigger_id: row for (_, trigger_id), row in draft.state.armed.prefix((draft.key,))}

@@ -71,15 +71,16 @@ def _make_way(draft: WorkflowDraft, rule: Rule, only: c.InstanceCreated | None, 
     if STRATEGIES[rule].stops_running:
         wanted = Termination(only.request_id, only.author, Action.STOP, reason)
         for (_, instance_id), running in list(draft.state.running.prefix((draft.key,))):
-            if running.action is None:
+            if running.action is None and running.backfill_id is None:
                 terminate_running(draft, (instance_id, running.run_id), wanted, now_ms=now_ms)
     return reason
 
 
 def _someone_alive(draft: WorkflowDraft) -> Run:
-    running = draft.state.running.first((draft.key,))
-    if running is not None:
-        return running[0][1], running[1].run_id
+    # Those of a backfill are in a lane of their own: the strategy does not see them.
+    for (_, instance_id), running in draft.state.running.prefix((draft.key,)):
+        if running.backfill_id is None:
+            return instance_id, running.run_id
     (_, instance_id, run_id), _row = there(draft.state.queue.first((draft.key,)), "queue", draft.key)
     return instance_id, run_id
 

@@ -29,6 +29,11 @@ workflows: Final = Processor(
 )
 
 
+# The kinds of timers: the part of their names before the first slash.
+TICK: Final = "tick"
+BACKFILL: Final = "backfill"
+
+
 class WorkflowDraft(Draft[WorkflowTables]):
     """A decision about a workflow. It is a class, not an alias, because calling an alias costs as much as a decision's
     first look into a table."""

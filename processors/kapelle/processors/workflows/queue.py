@@ -51,6 +51,13 @@ def launch_queued(draft: WorkflowDraft, now_ms: int) -> None:
         draft.send(WORKFLOW_INTERNAL, draft.key, c.LaunchQueued())
 
 
+def launch(draft: WorkflowDraft, run: Run, *, now_ms: int) -> None:
+    """Launch a run that has just been created, whatever the queue holds: it is in a lane of its own."""
+    queued = there(draft.state.queue.get((draft.key, *run)), "queue", draft.key, *run)
+    present = breakpoints_of(draft.state, draft.key) if counts_of(draft.state, draft.key).breakpoints else ()
+    _launch(draft, run, queued, present, now_ms=now_ms)
+
+
 def _launch(
     draft: WorkflowDraft, run: Run, queued: Queued, breakpoints: Sequence[c.Breakpoint], *, now_ms: int
 ) -> None:

@@ -78,19 +78,25 @@ class Batch:
         # One budget for the whole batch, however many starts it has.
         self.budget = new_budget()
 
-    def arrivals(self) -> list[Arrival]:
-        """The outcome of each start, in order. If one of them is wrong, all are refused, with the reason of each."""
-        arrivals: list[Arrival] = []
-        wrong: list[tuple[int, Refused]] = []
-        for number, start in enumerate(self.command.starts):
+    def outcomes(self) -> list[Arrival | Refused]:
+        """The outcome of each start, in order."""
+        outcomes: list[Arrival | Refused] = []
+        for start in self.command.starts:
             try:
                 _check_request_id(start.request_id)
-                arrivals.append(self._duplicate(start) or self._created(start))
+                outcomes.append(self._duplicate(start) or self._created(start))
             except Refused as refused:
-                wrong.append((number, refused))
+                outcomes.append(refused)
+        return outcomes
+
+    def arrivals(self) -> list[Arrival]:
+        """The same, all or nothing: if one start is wrong, all are refused, with the reason of each."""
+        outcomes = self.outcomes()
+        arrivals = [outcome for outcome in outcomes if not isinstance(outcome, Refused)]
+        wrong = [(number, outcome) for number, outcome in enumerate(outcomes) if isinstance(outcome, Refused)]
         if not wrong:
             return arrivals
-        if len(self.command.starts) == 1:
+        if len(outcomes) == 1:
             raise wrong[0][1]
         errors = [f"starts[{number}]: {refused.message}" for number, refused in wrong]
         raise Refused(wrong[0][1].refusal, errors[0], errors)

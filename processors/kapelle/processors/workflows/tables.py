@@ -6,10 +6,14 @@ counts say that there are any. Whatever is in the queue is
 found by its place, with all that its launch needs in one row, so a queue of a million costs what a queue of ten does.
 """
 
+from typing import Final
+
 import msgspec
 
 from kapelle.processors.tables import Tables, table
-from kapelle.schemas.contracts import Action, InstanceStatus, Parent
+from kapelle.schemas.contracts import Action, BackfillStatus, CatchUp, InstanceStatus, Parent
+
+ALL: Final = ""  # stands for all time triggers of a workflow
 
 
 class Workflow(msgspec.Struct, frozen=True):
@@ -93,13 +97,15 @@ class Queued(msgspec.Struct, frozen=True, omit_defaults=True):
     origin: Origin | None = None  # of a first run: it has no row of its own before the run leaves the queue
     author: str = ""
     parent: Parent | None = None  # the step that the instance is a child of
+    backfill_id: str | None = None  # the backfill that launches it
 
 
-class Running(msgspec.Struct, frozen=True):
+class Running(msgspec.Struct, frozen=True, omit_defaults=True):
     """A run that was launched and has not ended, and what it was told to do."""
 
     run_id: int
     action: Action | None = None
+    backfill_id: str | None = None  # the backfill in whose lane it runs
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -112,6 +118,44 @@ class Armed(msgspec.Struct, frozen=True):
     """A signal trigger that is armed, and the version that it was armed for."""
 
     version: int
+
+
+class ScheduleRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A time trigger that is armed. All ticks up to `after_ms` are decided on; the timer is set to `next_due_ms`."""
+
+    schedule: str
+    catch_up: CatchUp
+    fuzzy_max_delay_ms: int
+    after_ms: int
+    next_at_ms: int | None = None
+    next_due_ms: int | None = None
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """Who paused a time trigger, or all of a workflow, and why."""
+
+    author: str
+    reason: str
+    at_ms: int
+
+
+class BackfillRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A backfill: what was asked for, the last slot that was decided on, and how many of its instances run."""
+
+    author: str
+    schedule: str
+    from_ms: int
+    to_ms: int
+    run_params: str
+    concurrency: int
+    position_ms: int
+    status: BackfillStatus = BackfillStatus.RUNNING
+    trigger_id: str | None = None
+    is_newest_first: bool = False
+    is_rerun: bool = False
+    is_exhausted: bool = False  # no slot is left
+    running: int = 0
+    turn: int = 0  # of its timer
 
 
 class Breakpoint(msgspec.Struct, frozen=True):
@@ -136,5 +180,8 @@ class WorkflowTables(Tables):
     running = table("running", key=tuple[str, int], row=Running)
     armed = table("armed", key=tuple[str, str], row=Armed)  # by trigger id
     failed = table("failed", key=tuple[str, int], row=Failed)
+    schedules = table("schedules", key=tuple[str, str], row=ScheduleRow)  # by trigger id
+    pauses = table("pauses", key=tuple[str, str], row=Pause)  # by trigger id; "" for all of the workflow
+    backfills = table("backfills", key=tuple[str, str], row=BackfillRow)  # by backfill id
     # By step, version, instance id, run id and attempt; 0 for all of them.
     breakpoints = table("breakpoints", key=tuple[str, str, int, int, int, int], row=Breakpoint)

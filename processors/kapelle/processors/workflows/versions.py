@@ -124,6 +124,11 @@ def delete_workflow(command: c.DeleteWorkflow, draft: WorkflowDraft, now_ms: int
             Refusal.CONFLICT,
             f"Workflow {draft.key!r} has {counts.queued} queued and {counts.running} running instances",
         )
+    lanes = [backfill_id for (_, backfill_id), row in draft.state.backfills.prefix((draft.key,)) if row.running]
+    if lanes:
+        raise Refused(
+            Refusal.CONFLICT, f"Workflow {draft.key!r} has running instances of backfills: {', '.join(lanes)}"
+        )
     draft.emit(
         c.WorkflowDeleted(
             request_id=command.request_id,
