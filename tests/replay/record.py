@@ -8,6 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
+from kapelle.processors.calendar import Schedule, ScheduleType
 from kapelle.processors.runs.composites.identity import inline_id
 from kapelle.processors.wiring import (
     PERMIT_COMMANDS,
@@ -18,13 +21,14 @@ from kapelle.processors.wiring import (
     tag_key,
 )
 from kapelle.schemas import contracts as c
-from kapelle.schemas.contracts import Action, ChildKind, RestartPolicy
+from kapelle.schemas.contracts import Action, BackfillAction, ChildKind, RestartPolicy
 from kapelle.testing.engine import AUTHOR, RunHandle
 from kapelle.testing.replay import Recording
 from tests.support.trees import ROOT, foreach, rounds, subworkflow, task, tree
 
 RECORDED = Path(__file__).parent / "recorded"
 MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
 
 
 def step(step_id: str, kind: str = "shell", *, to: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
@@ -162,12 +166,38 @@ def holding(engine: Recording) -> None:
     engine.advance(MINUTE_MS)
 
 
+def scheduling(engine: Recording) -> None:
+    """Ticks; a pause, another version, a backfill that is cancelled and continued."""
+    daily = {"type": "CRON", "cron": "30 2 * * *", "timezone": "Europe/Berlin", "catch_up": "ALL"}
+    hourly = {"type": "PREDEFINED", "expression": "@hourly", "fuzzy_max_delay": "5m"}
+    engine.push(flow("daily", step("only", "NoOp"), strategy="FIRST_ONLY", time_triggers=[daily, hourly]))
+    engine.advance(HOUR_MS * 30)
+    engine.send(WORKFLOW_COMMANDS, "daily", c.PauseSchedules(engine.request_id(), AUTHOR, None, "maintenance"))
+    engine.advance(HOUR_MS * 24)
+    engine.send(WORKFLOW_COMMANDS, "daily", c.ResumeSchedules(engine.request_id(), AUTHOR))
+    engine.push(flow("daily", step("only", "NoOp"), time_triggers=[{**daily, "catch_up": "NONE"}]))
+    begin = engine.clock.now_ms - HOUR_MS * 24 * 30
+    days = Schedule(type=ScheduleType.INTERVAL, interval_ms=HOUR_MS * 24, anchor_ms=begin).json()
+    engine.push(flow("filled", step("only", "wait")))
+    backfill = c.StartBackfill(
+        engine.request_id(), AUTHOR, "b", days, from_ms=begin, to_ms=begin + HOUR_MS * 24 * 20, concurrency=3
+    )
+    engine.send(WORKFLOW_COMMANDS, "filled", backfill)
+    for waiting_task in engine.tasks():
+        waiting_task.succeed()
+    cancel = c.ActOnBackfill(engine.request_id(), AUTHOR, "b", BackfillAction.CANCEL)
+    engine.send(WORKFLOW_COMMANDS, "filled", cancel)
+    engine.send(WORKFLOW_COMMANDS, "filled", replace(backfill, request_id=engine.request_id(), concurrency=5))
+    engine.advance(HOUR_MS * 24 * 2)
+
+
 STORIES: dict[str, Callable[[Recording], None]] = {
     "queueing": queueing,
     "joining": joining,
     "waiting": waiting,
     "composites": composites,
     "holding": holding,
+    "scheduling": scheduling,
 }
 
 

@@ -6,15 +6,22 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kapelle.api.auth import SCHEME, Role, Tokens, host_of, is_local
+from kapelle.api.auth import SCHEME, Role, Tokens, host_of, is_local, is_same_origin
 from kapelle.api.problems import BadRequest, Forbidden, Problem, Unauthorised, problem_response
 
 ROLE: Final = "role"
+READS: Final = ("GET", "HEAD", "OPTIONS")
+OWN_SITES: Final = ("same-origin", "none")  # of the header Sec-Fetch-Site
 HOST_CHARS_SHOWN: Final = 80
 
 
 class Guard:
-    """A middleware for all that lies below a path, but for what is open to everyone: paths, and what is below `…/`."""
+    """A middleware for everything: the host of each request, and below a path who sends it.
+
+    Without tokens only this machine may ask. A page in a browser of this machine is not this machine: it may read
+    nothing and change nothing, unless this server has served it. Paths that are open to everyone, and those below an
+    open `…/`, are served without a token.
+    """
 
     def __init__(self, app: ASGIApp, tokens: Tokens | None, *, below: str, open_to_all: frozenset[str]) -> None:
         self._app = app
@@ -24,11 +31,14 @@ class Guard:
         self._open_below = tuple(path for path in open_to_all if path.endswith("/"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self._is_guarded(scope["path"]):
+        if scope["type"] == "http":
             try:
                 headers = Headers(scope=scope)
                 check_host(headers.getlist("host"))
-                scope.setdefault("state", {})[ROLE] = self._role(headers)
+                if self._is_guarded(scope["path"]):
+                    scope.setdefault("state", {})[ROLE] = self._role(headers)
+                if self._tokens is None and not scope["path"].startswith(self._open_below):
+                    _check_sender(scope["method"], headers)
             except Problem as problem:
                 await problem_response(problem)(scope, receive, send)
                 return
@@ -39,10 +49,8 @@ class Guard:
         return path.startswith(self._below) and not is_open
 
     def _role(self, headers: Mapping[str, str]) -> Role:
-        """The role of whoever asks. Without tokens this machine may do everything, and nobody else anything."""
+        """The role of the caller. Without tokens this machine may do everything (`_check_sender`)."""
         if self._tokens is None:
-            if not is_local(headers.get("host"), headers.get("origin")):
-                raise Forbidden("Expected a request from this machine, because no tokens are configured")
             return Role.ADMIN
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != SCHEME or not token:
@@ -51,6 +59,22 @@ class Guard:
         if role is None:
             raise Unauthorised("The token is unknown")
         return role
+
+
+def _check_sender(method: str, headers: Mapping[str, str]) -> None:
+    """Refuse what others send where there are no tokens: another machine, or a page that another server has served.
+
+    A browser sends simple writes of any page without asking, also to another port of this machine. It cannot hide
+    where the page is from.
+    """
+    host, origin = headers.get("host"), headers.get("origin")
+    if not is_local(host, origin):
+        raise Forbidden("Expected a request from this machine, because no tokens are configured")
+    if method in READS:
+        return
+    is_own = origin is None or is_same_origin(origin, host)
+    if not is_own or headers.get("sec-fetch-site", "none") not in OWN_SITES:
+        raise Forbidden("Expected no write from a web page of another origin, because no tokens are configured")
 
 
 def check_host(hosts: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ TOKENS_VARIABLE: Final = "KAPELLE_TOKENS"
 TOKEN_CHARS_MIN: Final = 8
 SCHEME: Final = "bearer"
 PORT_MAX: Final = 65_535
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 # host[:port] as RFC 3986 has it. Whatever else is in the header is not taken apart: others would do it differently.
 _HOST: Final = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]+)(?::(?P<port>[0-9]{1,5}))?")
@@ -118,3 +119,13 @@ def is_local(host_header: str | None, origin: str | None) -> bool:
         scheme, _, authority = origin.partition("://")
         names.append(host_of(authority) if scheme in ("http", "https") else None)
     return all(name is not None and is_loopback(name) for name in names)
+
+
+def is_same_origin(origin: str, host_header: str | None) -> bool:
+    """Whether a page was served by the address that it sends a request to."""
+    scheme, _, authority = origin.lower().partition("://")
+    return scheme in DEFAULT_PORTS and _with_port(authority, scheme) == _with_port((host_header or "").lower(), scheme)
+
+
+def _with_port(authority: str, scheme: str) -> str:
+    return authority if authority.rpartition(":")[2].isdigit() else f"{authority}:{DEFAULT_PORTS[scheme]}"

@@ -111,6 +111,68 @@ class LimitBody(BaseModel):
     request_id: RequestId = None
 
 
+class PauseBody(Body):
+    """Pause the time triggers of a workflow, or one of them."""
+
+    trigger_id: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    reason: Reason = ""
+    request_id: RequestId = None
+
+
+class ResumeSchedulesBody(Body):
+    """Resume the time triggers of a workflow, or one of them."""
+
+    trigger_id: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    reason: Reason = ""
+    request_id: RequestId = None
+
+
+class Order(StrEnum):
+    """The order in which a backfill starts its instances."""
+
+    OLDEST = "oldest"
+    NEWEST = "newest"
+
+
+# An ISO date, an ISO date-time, or milliseconds since 1970.
+Moment = Annotated[
+    Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)] | Annotated[str, Field(min_length=1, max_length=64)],
+    Field(description="An ISO date, an ISO date-time, or milliseconds since 1970."),
+]
+
+
+class BackfillBody(Body):
+    """Start one instance for each scheduled time of a period.
+
+    The times are `every` interval, those of a `cron` text or those of the time trigger `trigger_id`. Without any of
+    them, they are those of the only time trigger of the workflow.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    since: Annotated[Moment, Field(alias="from")]
+    to: Moment
+    every: Annotated[str | int | None, Field(description="An interval: `1d`, `90m`, or seconds.")] = None
+    cron: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    trigger_id: Annotated[str | None, Field(min_length=1, max_length=256)] = None
+    timezone: Annotated[str | None, Field(min_length=1, max_length=64)] = None
+    params: dict[str, object] | None = None
+    concurrency: Annotated[int, Field(ge=1, le=100, strict=True)] = 1
+    order: Order = Order.OLDEST
+    backfill_id: Annotated[str | None, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")] = None
+    rerun: Annotated[bool, Field(description="Start also the times that have an instance.")] = False
+    dry_run: Annotated[bool, Field(description="Only show what would be started.")] = False
+    request_id: RequestId = None
+
+
+class BackfillActionBody(Body):
+    """Pause, resume or cancel a backfill."""
+
+    reason: Reason = ""
+    stop_running: Annotated[bool, Field(description="Also stop its instances. Only for `cancel`.")] = False
+    request_id: RequestId = None
+
+
 class PollBody(Body):
     """A worker, and the types of tasks that it can run."""
 

@@ -7,7 +7,7 @@ from fastapi import Depends, Query
 
 from kapelle.api.problems import BadRequest
 from kapelle.schemas.contracts import InstanceStatus
-from kapelle.views.labels import VALUE_CHARS_MAX, initiator_label, param_label, tag_label
+from kapelle.views.labels import VALUE_CHARS_MAX, backfill_label, initiator_label, param_label, tag_label
 from kapelle.views.queries.instance_lists import Filters
 
 EACH_MAX: Final = 16  # values of one filter
@@ -39,6 +39,7 @@ Initiator = Annotated[
         max_length=64, description="Return only instances with this type of initiator: `manual`, `signal`, `time`, …"
     ),
 ]
+BackfillId = Annotated[str | None, Query(max_length=64, description="Return only instances of this backfill.")]
 Since = Annotated[
     str | None,
     Query(
@@ -72,9 +73,15 @@ def _within(since: Since = None, until: Until = None) -> tuple[int | None, int |
     return moment_ms(since, "since"), moment_ms(until, "until")
 
 
-def _labels(tag: Tag = [], param: Param = [], initiator: Initiator = None) -> tuple[str, ...]:  # noqa: B006 - FastAPI's
+def _labels(
+    tag: Tag = [],  # noqa: B006 - FastAPI's
+    param: Param = [],  # noqa: B006 - FastAPI's
+    initiator: Initiator = None,
+    backfill_id: BackfillId = None,
+) -> tuple[str, ...]:
     """The labels to filter by, the most selective first."""
-    labels = [_param(text) for text in param] + [tag_label(text) for text in tag]
+    labels = [backfill_label(backfill_id)] if backfill_id else []
+    labels += [_param(text) for text in param] + [tag_label(text) for text in tag]
     labels += [initiator_label(initiator)] if initiator else []
     long = next((label for label in labels if len(label) > LABEL_CHARS_MAX), None)
     if long is not None:

@@ -111,7 +111,16 @@ def _options(command: Command, path: str) -> Iterator[str]:
 
 def documented() -> list[Metric]:
     """Every metric that there is."""
-    members = [*e.COUNTERS.values(), e.EVENTS, e.SIGNALS, e.STARTS, e.TIMERS, *e.TIMES.values(), *e.SIZES.values()]
+    members = [
+        *e.COUNTERS.values(),
+        e.EVENTS,
+        e.SIGNALS,
+        e.STARTS,
+        e.TIMERS,
+        e.TICKS,
+        *e.TIMES.values(),
+        *e.SIZES.values(),
+    ]
     members += [e.TABLE_ROWS, e.TABLE_BYTES]
     clients = [e.LAG, e.HELD, *e.CLIENT.values(), e.BROKER_UP, *e.BROKER.values(), e.TRANSACTION]
     relays = [metric for counted in (SOURCES, OUTBOX, SINKS, OPENLINEAGE, TRACES) for metric in counted.values()]

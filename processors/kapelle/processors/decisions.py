@@ -29,7 +29,7 @@ The package of a processor has these modules:
 | `processor` | the `Processor`; with the second shape its draft and its `OnDraft` too |
 | `tables` | the tables and their rows |
 | `deciding` | the decisions. If several modules decide, it imports them, and says which decides what |
-| `applying` | every `@….applies` |
+| `applying` | every `@….applies`; those of one subject may be in a module `…_applying`, which it imports |
 | `documents` | every `@….reads`, if commands of other processors hold documents |
 | `laws` | every `@….law`: what `kapelle verify` checks beside the fold |
 """

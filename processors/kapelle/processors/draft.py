@@ -120,3 +120,6 @@ class DraftTimers(msgspec.Struct, gc=False):
         if (key, name) in self._changes:
             return self._changes[key, name]
         return self._under.due_at_ms(key, name)
+
+    def ahead_ms(self) -> int:
+        return self._under.ahead_ms()

@@ -71,6 +71,10 @@ class Timers(Protocol):
 
     def due_at_ms(self, key: str, name: str, /) -> int | None: ...
 
+    def ahead_ms(self) -> int:
+        """How far the time of the partition is ahead of the wall clock: 0, unless a clock was wrong."""
+        ...
+
 
 class TableSpec(Generic[K, R]):
     """The declaration of one table. `upgrades` maps an older row version to its type and the way to the next."""

@@ -31,6 +31,11 @@ def param_label(name: str, value: str) -> str:
     return f"param:{name}={value}"
 
 
+def backfill_label(backfill_id: str) -> str:
+    """An instance was started by a backfill."""
+    return f"backfill:{backfill_id}"
+
+
 def initiator_label(kind: str) -> str:
     """What started an instance, or a run of it."""
     return f"initiator:{kind.upper()}"

@@ -45,8 +45,8 @@ class Noticeboard:
     def tell(self, news: Iterable[str]) -> None:
         """Wake everyone who waits for one of these."""
         with self._lock:
-            found = {number: wake for name in news for number, wake in self._waiters.get(name, {}).items()}
-        for wake in found.values():
+            wakes = {number: wake for name in news for number, wake in self._waiters.get(name, {}).items()}
+        for wake in wakes.values():
             wake()
 
     def tell_all(self) -> None:

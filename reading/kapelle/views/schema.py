@@ -6,9 +6,10 @@ from typing import Final
 from kapelle.views.schema_children import CHILD_TABLES
 from kapelle.views.schema_gates import GATE_TABLES
 from kapelle.views.schema_instances import INSTANCE_TABLES
+from kapelle.views.schema_schedules import SCHEDULE_TABLES
 from kapelle.views.schema_signals import SIGNAL_TABLES
 
-SCHEMA_VERSION: Final = 8
+SCHEMA_VERSION: Final = 9
 
 _ATTEMPT: Final = ("workflow_id", "instance_id", "run_id", "step_id", "iteration", "attempt")
 # The primary keys of the tables that changes are put into.
@@ -41,6 +42,12 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "limits": ("limited",),
     "limit_notes": ("limited", "position"),
     "permits": ("limited", "key", "step_id", "run_id", "iteration", "attempt"),
+    "schedules": ("workflow_id", "trigger_id"),
+    "schedule_pauses": ("workflow_id", "trigger_id"),
+    "ticks": ("workflow_id", "trigger_id", "position", "number"),
+    "backfills": ("workflow_id", "backfill_id"),
+    "backfill_progress": ("workflow_id", "backfill_id", "position"),
+    "backfill_refusals": ("workflow_id", "backfill_id", "position", "scheduled_at_ms"),
 }
 # Columns that rise together: of two that are told in any order, the one holds whose first column is greater.
 RISING: Final[Mapping[str, tuple[str, ...]]] = {
@@ -145,6 +152,7 @@ TABLES: Final = (
     *CHILD_TABLES,
     *SIGNAL_TABLES,
     *GATE_TABLES,
+    *SCHEDULE_TABLES,
 )
 # Only a view from which things leave looks for them by their age.
 BY_AGE: Final = tuple(

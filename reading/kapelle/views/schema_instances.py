@@ -17,12 +17,13 @@ OF_PEOPLE: Final = "created_at_ms IS NOT NULL AND home_workflow IS NULL"
 INSTANCE_TABLES: Final = (
     # `grade` rises with the run and, within a run, with its status: the latest run, whichever stream tells of it first.
     # An instance without `created_at_ms` is not there: not created yet as far as we know, or of a deleted workflow.
-    # The columns from `parent_workflow` on are those of a child. `launch` is the run and the attempt of the step that
-    # started it last. Iterations and rounds have a home: the nearest ancestor that is neither.
+    # The columns from `parent_workflow` to `depth` are those of a child. `launch` is the run and the attempt of the
+    # step that started it last. Iterations and rounds have a home: the nearest ancestor that is neither. `backfill_id`
+    # is the backfill that the first run is part of.
     """CREATE TABLE instances (
         workflow_id TEXT, instance_id INTEGER, run_id INTEGER, status TEXT, grade INTEGER, created_at_ms INTEGER,
         parent_workflow TEXT, parent_instance INTEGER, parent_step TEXT, number INTEGER, kind TEXT, launch TEXT,
-        is_sync INTEGER, home_workflow TEXT, home_instance INTEGER, root TEXT, depth INTEGER,
+        is_sync INTEGER, home_workflow TEXT, home_instance INTEGER, root TEXT, depth INTEGER, backfill_id TEXT,
         PRIMARY KEY (workflow_id, instance_id)
     ) WITHOUT ROWID""",
     f"""CREATE INDEX instances_by_status ON instances (status, created_at_ms, workflow_id, instance_id)

@@ -9,6 +9,7 @@ import msgspec
 
 from kapelle.views.rows import Cell, Cells, Line, Page
 from kapelle.views.schema import KEYS, RISING
+from kapelle.views.schema_schedules import FORGET_SCHEDULES
 
 STATEMENTS_KEPT: Final = 1_024
 Names = tuple[str, ...]
@@ -23,6 +24,7 @@ FORGET: Final = (
     "UPDATE instances SET created_at_ms = NULL WHERE workflow_id = ? AND created_at_ms IS NOT NULL",
     "DELETE FROM labels WHERE workflow_id = ?",
     "DELETE FROM declared_tags WHERE workflow_id = ?",
+    *FORGET_SCHEDULES,
 )
 LABEL: Final = "INSERT OR IGNORE INTO labels VALUES (?1, ?2, ?3, ?4)"
 LABEL_LATER: Final = """INSERT OR IGNORE INTO labels SELECT ?1, created_at_ms, workflow_id, instance_id FROM instances

@@ -12,6 +12,8 @@
 | the name of a signal | anything of that name is there |
 | a note on a workflow | it is one of the latest, which are shown |
 | a workflow that was deleted | an instance of it is there |
+| a time trigger that was disarmed, with its last ticks | it is armed again |
+| a backfill that ended | an instance of it is there |
 | a note on a limit | it is one of the latest, which are shown |
 | what is no longer limited | an attempt holds a permit of it |
 
@@ -201,6 +203,29 @@ SWEEPS: Final = (
             AND NOT EXISTS (SELECT 1 FROM notes n WHERE n.workflow_id = r.workflow_id AND n.at_ms >= :before_ms)""",
         taken=tuple(
             f"DELETE FROM {table} WHERE workflow_id = :workflow_id" for table in ("notes", "counts", "workflows")
+        ),
+    ),
+    Sweep(
+        table="schedules",
+        order=("workflow_id", "trigger_id"),
+        start=("", ""),
+        may_go="r.is_armed = 0 AND r.disarmed_at_ms < :before_ms",
+        taken=tuple(
+            f"DELETE FROM {table} WHERE workflow_id = :workflow_id AND trigger_id = :trigger_id"
+            for table in ("ticks", "schedules")
+        ),
+    ),
+    Sweep(
+        table="backfills",
+        order=("workflow_id", "backfill_id"),
+        start=("", ""),
+        may_go="""r.ended_at_ms < :before_ms AND NOT EXISTS (
+            SELECT 1 FROM instances i INDEXED BY instances_by_backfill
+            WHERE i.workflow_id = r.workflow_id AND i.backfill_id = r.backfill_id
+        )""",
+        taken=tuple(
+            f"DELETE FROM {table} WHERE workflow_id = :workflow_id AND backfill_id = :backfill_id"
+            for table in ("backfill_progress", "backfill_refusals", "backfill_counts", "backfills")
         ),
     ),
     Sweep(

@@ -50,13 +50,13 @@ class PublicSchemas:
 
     def apply(self, registry: RegistryClient) -> list[Standing]:
         """Register what is not. Nothing is, if anything would break a reader."""
-        found = self.check(registry)
-        if any(one.state is State.BREAKS for one in found):
-            return found
-        for one in found:
-            if one.state is not State.REGISTERED:
-                registry.set_level(one.subject, LEVEL)
-                registry.register(one.subject, self.subjects[one.subject].SCHEMA)
+        standings = self.check(registry)
+        if any(standing.state is State.BREAKS for standing in standings):
+            return standings
+        for standing in standings:
+            if standing.state is not State.REGISTERED:
+                registry.set_level(standing.subject, LEVEL)
+                registry.register(standing.subject, self.subjects[standing.subject].SCHEMA)
         return self.check(registry)
 
     def framing(self, registry: RegistryClient) -> ByRegistry:
@@ -67,32 +67,32 @@ class PublicSchemas:
         ids: dict[type[Contract], int] = {}
         earlier: dict[int, str] = {}
         for subject, contract in self.subjects.items():
-            found = registry.id_of(subject, contract.SCHEMA)
-            if found is None:
+            schema_id = registry.id_of(subject, contract.SCHEMA)
+            if schema_id is None:
                 raise RegistryRefused(
                     f"Expected the schema of {subject} in the registry, but it does not exist. "
                     "To register it: kapelle schemas apply --registry URL"
                 )
-            ids[contract] = found
-            earlier |= {one.id: one.schema for one in registry.versions(subject)}
+            ids[contract] = schema_id
+            earlier |= {version.id: version.schema for version in registry.versions(subject)}
         return ByRegistry(ids, earlier)
 
     def _standing(self, registry: RegistryClient, subject: str, contract: type[Contract]) -> Standing:
         versions = registry.versions(subject)
         problems = tuple(
-            f"version {one.version}: {problem}"
-            for one in versions
-            for problem in compatible(one.schema, contract.SCHEMA)
+            f"version {version.version}: {problem}"
+            for version in versions
+            for problem in compatible(version.schema, contract.SCHEMA)
         )
         if problems:
             return Standing(subject, State.BREAKS, problems=problems)
-        found = registry.id_of(subject, contract.SCHEMA) if versions else None
-        if found is not None:
-            return Standing(subject, State.REGISTERED if registry.level(subject) == LEVEL else State.LOOSE, found)
+        schema_id = registry.id_of(subject, contract.SCHEMA) if versions else None
+        if schema_id is not None:
+            return Standing(subject, State.REGISTERED if registry.level(subject) == LEVEL else State.LOOSE, schema_id)
         return Standing(subject, State.NEWER if versions else State.NEW)
 
 
 def public_streams(topology: Topology) -> list[Stream]:
     """The public streams of one type, those of the runtime itself left out: their records are for our own tools."""
-    found = [stream for stream in topology.streams.values() if stream.public and stream.name != DEAD_LETTERS.name]
-    return [stream for stream in found if len(stream.contracts) == 1]
+    public = [stream for stream in topology.streams.values() if stream.public and stream.name != DEAD_LETTERS.name]
+    return [stream for stream in public if len(stream.contracts) == 1]

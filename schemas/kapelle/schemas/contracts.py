@@ -851,7 +851,7 @@ class BackfillChanged(Contract, frozen=True, gc=False):
 
 
 class Tick(Contract, frozen=True, gc=False):
-    """A scheduled time of a time trigger or of a backfill, and what came of it."""
+    """A scheduled time of a time trigger or of a backfill, and the outcome."""
 
     FULL_NAME: ClassVar[str] = "kapelle.Tick"
     SCHEMA: ClassVar[str] = (
@@ -865,7 +865,7 @@ class Tick(Contract, frozen=True, gc=False):
         r'{"name":"is_new","type":"boolean","default":true,"doc":"Whether the instance was created now. False if an ear'
         r'lier start has the same request id."},'
         r'{"name":"reason","type":"string","default":"","doc":"The reason why nothing was started, as text for people."'
-        r'}],"doc":"A scheduled time of a time trigger or of a backfill, and what came of it."}'
+        r'}],"doc":"A scheduled time of a time trigger or of a backfill, and the outcome."}'
     )
     FINGERPRINT: ClassVar[int] = 0x61C7FA7C689D8750
 
@@ -935,7 +935,7 @@ class BackfillProgressed(Contract, frozen=True, gc=False):
         r'{"name":"is_new","type":"boolean","default":true,"doc":"Whether the instance was created now. False if an ear'
         r'lier start has the same request id."},'
         r'{"name":"reason","type":"string","default":"","doc":"The reason why nothing was started, as text for people."'
-        r'}],"doc":"A scheduled time of a time trigger or of a backfill, and what came of it."}}},'
+        r'}],"doc":"A scheduled time of a time trigger or of a backfill, and the outcome."}}},'
         r'{"name":"existing","type":"long","default":0,"doc":"The number of scheduled times for which instances existed'
         r' before."},'
         r'{"name":"position_ms","type":{"type":"long","logicalType":"timestamp-millis"},"doc":"The last scheduled time '
@@ -7993,8 +7993,8 @@ class ScheduleTicked(Contract, frozen=True, gc=False):
         r'{"name":"is_new","type":"boolean","default":true,"doc":"Whether the instance was created now. False if an ear'
         r'lier start has the same request id."},'
         r'{"name":"reason","type":"string","default":"","doc":"The reason why nothing was started, as text for people."'
-        r'}],"doc":"A scheduled time of a time trigger or of a backfill, and what came of it."}},"doc":"The ticks that '
-        r'start an instance, or whose start was refused, in their order."},'
+        r'}],"doc":"A scheduled time of a time trigger or of a backfill, and the outcome."}},"doc":"The ticks that star'
+        r't an instance, or whose start was refused, in their order."},'
         r'{"name":"passed_over","type":"long","default":0,"doc":"The number of ticks that were missed, and that the cat'
         r'ch-up policy does not start."},'
         r'{"name":"passed_after_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"do'

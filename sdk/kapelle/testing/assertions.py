@@ -63,8 +63,10 @@ def told(run: RunHandle) -> str:
     """The timeline of a run as text, its times counted from the start."""
     entries = run.timeline()
     first_ms = entries[0].at_ms if entries else 0
-    width = max((len(_where(one)) for one in entries), default=0)
-    lines = [f"  {_clock(one.at_ms - first_ms)}  {_where(one).ljust(width)}  {one.body.text}" for one in entries]
+    width = max((len(_where(entry)) for entry in entries), default=0)
+    lines = [
+        f"  {_clock(entry.at_ms - first_ms)}  {_where(entry).ljust(width)}  {entry.body.text}" for entry in entries
+    ]
     left_out = len(lines) - LINES_MAX
     return "\n".join([f"  … {left_out} more before", *lines[-LINES_MAX:]] if left_out > 0 else lines)
 

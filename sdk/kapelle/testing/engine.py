@@ -22,10 +22,12 @@ import msgspec
 from kapelle.client.options import Precision
 from kapelle.client.parameters import Params, params_json
 from kapelle.processors.intake.forms import NotASignal, checked
+from kapelle.processors.periods import moment_ms
 from kapelle.processors.runs.composites.identity import inline_id, is_inline
 from kapelle.processors.runs.params import layer_of
 from kapelle.processors.runs.tables import ChildRow, RunRow, StepRow
 from kapelle.processors.runs.timeline import Entry, timeline
+from kapelle.processors.sel.joda.zone import UTC
 from kapelle.processors.streams import Stream
 from kapelle.processors.wiring import (
     CANCELLATIONS,
@@ -48,6 +50,13 @@ from kapelle.schemas.contracts import Action, InstanceStatus, Report, RestartPol
 from kapelle.testing.breakpoints import BreakpointHandle, Request, handle_at
 from kapelle.testing.clock import VirtualClock, run_for
 from kapelle.testing.definitions import Definition, definition_text
+from kapelle.testing.schedules import (
+    BackfillHandle,
+    BackfillOptions,
+    Moment,
+    Schedules,
+    start_backfill,
+)
 from kapelle.testing.workers import run_worker
 from kapelle.topology.build import partition_of
 from kapelle.topology.embedded import EmbeddedRuntime, EmbeddedSettings
@@ -58,6 +67,7 @@ from kapelle.worker import Worker
 
 AUTHOR: Final = "tester"
 READ_MAX: Final = 1_000
+MINUTE_MS: Final = 60_000
 # Where the answers to requests are.
 EVENTS_OF: Final = {WORKFLOW_COMMANDS: WORKFLOW_EVENTS, RUN_COMMANDS: RUN_EVENTS, PERMIT_COMMANDS: PERMIT_EVENTS}
 VERDICTS: Final[dict[type[object], str]] = {
@@ -166,9 +176,26 @@ class Engine:
         command = c.RemoveLimit(name, AUTHOR) if most is None else c.SetLimit(name, AUTHOR, most)
         self.request(PERMIT_COMMANDS, tag_key(tag), command)
 
-    def advance(self, ms: int) -> None:
-        """Advance the clock. Every timer on the way fires when it is due."""
-        run_for(self.runtime, self.clock, ms)
+    def schedules(self, workflow_id: str) -> Schedules:
+        """The time triggers of a workflow: their ticks, and pausing them."""
+        return Schedules(self, workflow_id)
+
+    def backfill(
+        self, workflow_id: str, first: Moment, last: Moment, **options: Unpack[BackfillOptions]
+    ) -> BackfillHandle:
+        """Start one instance for each scheduled time of a period. A date as `last` includes the day. Raises `Refused`.
+
+        Started with the same options or the same `backfill_id`, a backfill is continued.
+        """
+        return start_backfill(self, workflow_id, first, last, options)
+
+    def advance(self, ms: int = 0, *, days: int = 0, hours: int = 0, minutes: int = 0) -> None:
+        """Advance the clock. Every timer and every tick on the way fires when it is due."""
+        self.advance_to(self.clock() + ms + ((days * 24 + hours) * 60 + minutes) * MINUTE_MS)
+
+    def advance_to(self, moment: Moment) -> None:
+        """Advance the clock to a moment: milliseconds since 1970, or a date or a date-time (without an offset, UTC)."""
+        run_for(self.runtime, self.clock, moment_ms(moment, UTC, "moment") - self.clock())
 
     def run_worker(self, worker: Worker, *, name: str = "worker-1") -> int:
         """Run step functions on all their tasks, until none is left. Returns the number of tasks."""
@@ -192,29 +219,30 @@ class Engine:
 
     def runs(self, workflow_id: str) -> list[RunHandle]:
         """All instances of a workflow, oldest first, including those that signals have started."""
-        created = [one for one in self.events(WORKFLOW_EVENTS, workflow_id) if isinstance(one, c.InstanceCreated)]
-        return [RunHandle(self, workflow_id, number) for number in dict.fromkeys(one.instance_id for one in created)]
+        events = self.events(WORKFLOW_EVENTS, workflow_id)
+        created = [event.instance_id for event in events if isinstance(event, c.InstanceCreated)]
+        return [RunHandle(self, workflow_id, instance_id) for instance_id in dict.fromkeys(created)]
 
     def refusals(self) -> list[c.CommandRefused]:
         """The commands that were refused."""
-        found = [*self.events(WORKFLOW_EVENTS), *self.events(RUN_EVENTS), *self.events(PERMIT_EVENTS)]
-        return [event for event in found if isinstance(event, c.CommandRefused)]
+        events = [*self.events(WORKFLOW_EVENTS), *self.events(RUN_EVENTS), *self.events(PERMIT_EVENTS)]
+        return [event for event in events if isinstance(event, c.CommandRefused)]
 
     def tasks(self, run: RunHandle | None = None) -> list[TaskHandle]:
         """All tasks so far, of one run or of all."""
-        found = [TaskHandle(self, task) for task in self.events(TASKS) if isinstance(task, c.Task)]
-        return [one for one in found if run is None or one.key == run.key]
+        handles = [TaskHandle(self, task) for task in self.events(TASKS) if isinstance(task, c.Task)]
+        return [handle for handle in handles if run is None or handle.key == run.key]
 
     def task(self, run: RunHandle, step_id: str) -> TaskHandle:
         """The latest task of a step."""
-        for one in reversed(self.tasks(run)):
-            if one.task.step_id == step_id:
-                return one
+        for handle in reversed(self.tasks(run)):
+            if handle.task.step_id == step_id:
+                return handle
         raise AssertionError(f"Expected a task of step {step_id!r} of {run.key}, but no task was assigned")
 
     def cancelled(self) -> list[c.CancelTask]:
         """The tasks that were cancelled."""
-        return [one for one in self.events(CANCELLATIONS) if isinstance(one, c.CancelTask)]
+        return [event for event in self.events(CANCELLATIONS) if isinstance(event, c.CancelTask)]
 
     def state(self, processor: str, key: str) -> Any:
         """The tables that a key is in."""
@@ -257,8 +285,8 @@ class RunHandle:
         """The status of the instance."""
         if is_inline(self.workflow_id):  # it has no queue: what runs knows of it is all there is
             return self.row.status if self.row is not None else InstanceStatus.CREATED
-        found = self.engine.state("workflows", self.workflow_id).instances.get((self.workflow_id, self.instance_id))
-        status: InstanceStatus = found.status
+        row = self.engine.state("workflows", self.workflow_id).instances.get((self.workflow_id, self.instance_id))
+        status: InstanceStatus = row.status
         return status
 
     @property
@@ -315,12 +343,13 @@ class RunHandle:
 
     def changes(self, step_id: str) -> list[c.StepChanged]:
         """The events of a step."""
-        return [one for one in self.events() if isinstance(one, c.StepChanged) and one.step_id == step_id]
+        return [event for event in self.events() if isinstance(event, c.StepChanged) and event.step_id == step_id]
 
     def timeline(self) -> list[Entry]:
         """The timeline of the instance and its steps, in order."""
-        found = self.engine.events(WORKFLOW_EVENTS, self.workflow_id)
-        return timeline([*[one for one in found if getattr(one, "instance_id", 0) == self.instance_id], *self.events()])
+        events = self.engine.events(WORKFLOW_EVENTS, self.workflow_id)
+        of_queue = [event for event in events if getattr(event, "instance_id", 0) == self.instance_id]
+        return timeline([*of_queue, *self.events()])
 
     def stop(self, action: Action | str = Action.STOP, reason: str = "") -> None:
         """STOP or KILL the instance."""

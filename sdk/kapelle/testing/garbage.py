@@ -78,7 +78,7 @@ class Garbage:
 
     def _record(self, stream: Stream) -> tuple[bytes | None, bytes | None]:
         """A key and a value."""
-        commands = [one for one in COMMANDS if type(one) in stream.contracts]
+        commands = [command for command in COMMANDS if type(command) in stream.contracts]
         if commands and self._chance.random() < WELL_FORMED_SHARE:
             return self._chance.choice(BAD_KEYS[stream.key]), self._codec.encode(self._chance.choice(commands))
         return self._chance.choice(KEYS), self._chance.choice(VALUES)

@@ -109,7 +109,7 @@ class SimulatedLog:
         self.faults.answer(processor)
         cluster, group = self.cluster, self.cluster.groups[processor]
         self._ids |= {(processor, place): cluster.topic_id(place.topic) for place in places}
-        found = [
+        losses = [
             judged(
                 place,
                 group.offsets.get(place),
@@ -118,7 +118,7 @@ class SimulatedLog:
             )
             for place in places
         ]
-        return [loss for loss in found if loss is not None]
+        return [loss for loss in losses if loss is not None]
 
     def uncommitted(self, processor: str, places: Sequence[Place]) -> list[Place]:
         offsets = self.cluster.groups[processor].offsets

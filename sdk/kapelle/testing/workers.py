@@ -94,7 +94,7 @@ class EngineTransport:
         with self.turn:
             self._waiting += [task for task in self._tasks.new() if isinstance(task, Task)]
             taken: list[Task] = []
-            for task in [one for one in self._waiting if one.type in self._types]:
+            for task in [task for task in self._waiting if task.type in self._types]:
                 if len(taken) == room:
                     break
                 self._waiting.remove(task)
@@ -125,8 +125,8 @@ class EngineTransport:
 
     def cancellations(self) -> list[tuple[str, str]]:
         with self.turn:
-            found = [one for one in self._cancellations.new() if isinstance(one, CancelTask)]
-            return [(one.token, one.reason) for one in found]
+            records = self._cancellations.new()
+            return [(record.token, record.reason) for record in records if isinstance(record, CancelTask)]
 
     def drain(self) -> None:
         """Nothing: what is not taken stays."""

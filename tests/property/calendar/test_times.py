@@ -6,14 +6,16 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kapelle.processors.calendar import Schedule, ScheduleType, times_of
-from kapelle.processors.sel.joda.zone import zone_of
+from kapelle.processors.calendar.spans import span_at
+from kapelle.processors.sel.joda.zone import zone_ids, zone_of
 
 MINUTE_MS: Final = 60_000
 DAY_MS: Final = 86_400_000
+END_MS: Final = 7_258_118_400_000  # 2200
 WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 # Days around which something happens to the clock of a zone, and a day on which nothing does.
 MOMENTS: Final = (
@@ -128,3 +130,43 @@ def test_ticks_of_an_interval_are_multiples_from_its_anchor_and_not_before_its_s
     assert times.last_upto(tick) == tick
     assert times.count(at_ms, tick) == 1
     assert times.count(at_ms, tick + 7 * interval_ms - 1) == 7
+
+
+@given(zone=st.sampled_from(sorted(zone_ids())), at_ms=st.integers(0, END_MS), around_ms=st.integers(-DAY_MS, DAY_MS))
+@settings(max_examples=300)
+def test_spans_have_the_offsets_of_their_zone_up_to_the_second_at_which_it_changes(
+    zone: str, at_ms: int, around_ms: int
+) -> None:
+    known, span = zone_of(zone), span_at(zone, at_ms)
+
+    assert span.start_ms <= at_ms < span.end_ms
+    assert span.offset_ms == known.offset_ms(at_ms) == known.offset_ms(span.start_ms)
+    assert span.offset_ms == known.offset_ms(span.end_ms - 1)
+    near_ms = span.end_ms + around_ms
+    assert span_at(zone, near_ms).offset_ms == known.offset_ms(near_ms)
+
+
+@given(
+    zone=st.sampled_from(sorted(zone_ids())),
+    year=st.integers(2012, 2189),  # before, some zones skipped a day
+    time=st.tuples(st.integers(0, 23), st.integers(0, 59)),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_daily_schedule_of_any_zone_has_one_tick_for_each_day_of_ten_years(
+    zone: str, year: int, time: tuple[int, int]
+) -> None:
+    times = times_of(Schedule(ScheduleType.CRON, f"{time[1]} {time[0]} * * *", zone))
+    first, last = (zone_of(zone).after_gap(clock_ms(y)) for y in (year, year + 10))
+
+    found, at_ms = [], first - 1
+    while (tick := times.next_after(at_ms)) is not None and tick < last:
+        found.append(tick)
+        at_ms = tick
+
+    assert len(found) == (clock_ms(year + 10) - clock_ms(year)) // DAY_MS
+    assert times.count(first - 1, last - 1) == len(found)
+    assert all(after - before > DAY_MS // 2 for before, after in pairwise(found))
+
+
+def clock_ms(year: int) -> int:
+    return (datetime(year, 1, 1) - datetime(1970, 1, 1)) // timedelta(milliseconds=1)

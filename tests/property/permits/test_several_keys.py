@@ -16,7 +16,8 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Criticality, PermitHolder
 from tests.unit.permits.world import World
 
-KEYS: Final = ("tag/cpu", "tag/disk", "tag/gpu", "tree/etl/1", "workflow/etl")
+TAGS: Final = ("tag/cpu", "tag/disk", "tag/gpu")
+KEYS: Final = ("tree/etl/1", "workflow/etl", *TAGS)  # in the order in which attempts ask
 CRITICALITIES: Final = (Criticality.CRITICAL, Criticality.HIGH, Criticality.MEDIUM, Criticality.LOW)
 INSTANCES: Final = 4
 ATTEMPTS_MAX: Final = 3
@@ -48,10 +49,10 @@ class Net:
         self.most: dict[str, int] = {key: random.randint(1, 4) for key in KEYS}
         self.attempts: dict[PermitHolder, Attempt] = {}
         self.done: set[str] = set()
-        for key in KEYS[:3]:
+        for key in TAGS:
             self.world.decide(c.SetLimit(f"set-{key}", "ann", self.most[key]), key)
         for number in range(count):
-            needs = sorted(random.sample(KEYS, random.randint(1, len(KEYS))))
+            needs = sorted(random.sample(KEYS, random.randint(1, len(KEYS))), key=KEYS.index)
             self.begin(PermitHolder(f"etl/{number % INSTANCES + 1}", 1, f"s{number}", 1, 1), needs)
 
     def begin(self, holder: PermitHolder, needs: list[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from kapelle.api import ApiServer, ApiSettings, BadTokens, ExposedWithoutTokens, Role, Tokens, check_exposure
-from kapelle.api.auth import is_local
+from kapelle.api.auth import is_local, is_same_origin
 from kapelle.api.routes import ROUTERS
 from tests.integration.api.places import Place, definition, embedded_place
 
@@ -73,6 +73,15 @@ ROUTES: list[tuple[Role, str, str]] = [
         "PUT",
         f"/workflows/steps/breakpoints/{ATTEMPT}/actions/resume",
     ),
+    (Role.VIEWER, "GET", "/workflows/{workflow_id}/schedules"),
+    (Role.VIEWER, "GET", "/workflows/{workflow_id}/schedules/{trigger_id}"),
+    (Role.OPERATOR, "PUT", "/workflows/{workflow_id}/schedules/actions/pause"),
+    (Role.OPERATOR, "PUT", "/workflows/{workflow_id}/schedules/actions/resume"),
+    (Role.VIEWER, "GET", "/schedules/preview"),
+    (Role.OPERATOR, "POST", "/workflows/{workflow_id}/backfills"),
+    (Role.VIEWER, "GET", "/workflows/{workflow_id}/backfills"),
+    (Role.VIEWER, "GET", "/workflows/{workflow_id}/backfills/{backfill_id}"),
+    (Role.OPERATOR, "PUT", "/workflows/{workflow_id}/backfills/{backfill_id}/actions/{action}"),
     (Role.ADMIN, "POST", "/tag-permits"),
     (Role.VIEWER, "GET", "/tag-permits"),
     (Role.VIEWER, "GET", "/tag-permits/{tag:name}"),
@@ -114,6 +123,8 @@ VALUES = {
     "action": "stop",
     "sequence": "1",
     "offset": "0",
+    "trigger_id": "t",
+    "backfill_id": "b",
 }
 
 
@@ -242,6 +253,58 @@ def test_a_page_from_elsewhere_is_refused_where_there_are_no_tokens(api: Place) 
     response = api.http.get("/workflows", headers={"Origin": "https://evil.example"})
 
     assert response.status_code == 403
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://localhost:3000"},
+        {"Origin": "http://127.0.0.1"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
+)
+def test_a_page_of_another_local_port_starts_nothing(api: Place, headers: dict[str, str]) -> None:
+    """A page can send a POST without a body to any port, and the browser does not ask before."""
+    api.http.post("/workflows", json=definition("etl"))
+
+    response = api.http.post("/workflows/etl/versions/active/actions/start", headers=headers)
+
+    assert response.status_code == 403
+    assert api.http.get("/workflows/etl/instances").json()["elements"] == []
+
+
+def test_a_page_that_this_server_has_served_may_write(api: Place) -> None:
+    headers = {"Origin": str(httpx.URL(api.url).copy_with(path="")).rstrip("/"), "Sec-Fetch-Site": "same-origin"}
+
+    assert api.http.post("/workflows", json=definition("etl"), headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/health", "/redoc", "/api/v3/workflows"])
+def test_a_name_that_was_made_to_point_at_this_machine_is_refused_everywhere(api: Place, path: str) -> None:
+    response = httpx.get(str(httpx.URL(api.url).copy_with(path=path)), headers={"Host": "evil.example"})
+
+    assert response.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "expected"),
+    [
+        ("http://localhost:8080", "localhost:8080", True),
+        ("HTTP://LocalHost:8080", "localhost:8080", True),
+        ("http://localhost", "localhost:80", True),
+        ("https://localhost", "localhost", True),
+        ("http://[::1]:8080", "[::1]:8080", True),
+        ("http://localhost:8081", "localhost:8080", False),
+        ("http://127.0.0.1:8080", "localhost:8080", False),
+        ("http://localhost", "localhost:8080", False),
+        ("ftp://localhost", "localhost", False),
+        ("null", "localhost", False),
+    ],
+)
+def test_an_origin_is_ours_if_scheme_host_and_port_are(origin: str, host: str, expected: bool) -> None:
+    assert is_same_origin(origin, host) is expected
 
 
 def test_tokens_are_read_from_a_file(tmp_path: Path) -> None:

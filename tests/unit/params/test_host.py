@@ -16,12 +16,13 @@ from kapelle.schemas.contracts import RestartPolicy
 from kapelle.testing.engine import Engine, RunHandle
 
 FLOW = "flow"
-LONGS = {"workflow_instance_id", "workflow_run_id"}
+LONGS = {"SCHEDULED_TIME", "workflow_instance_id", "workflow_run_id"}
+TICK_MS = 1_700_000_000_000
 
 # For each kind of initiator: what the start brings, and what is then known of it.
 INITIATORS: dict[str, tuple[dict[str, Any], str, str]] = {
     "manual": ({"type": "manual", "user": "somebody else"}, "MANUAL", ""),
-    "time": ({"type": "TIME", "timezone": "Asia/Tokyo"}, "TIME", "Asia/Tokyo"),
+    "time": ({"type": "TIME", "timezone": "Asia/Tokyo", "trigger_time": TICK_MS}, "TIME", "Asia/Tokyo"),
     "signal": ({"type": "Signal", "timezone": None}, "SIGNAL", ""),
     "subworkflow": ({"type": "SUBWORKFLOW"}, "SUBWORKFLOW", ""),
 }
@@ -82,6 +83,7 @@ def expected(kind: str, **changed: Any) -> dict[str, Any]:
         "INITIATOR_TIMEZONE": timezone,
         "INITIATOR_TYPE": type_,
         "INITIATOR_RUNNER_NAME": "tester",
+        "SCHEDULED_TIME": TICK_MS if kind == "time" else 0,
         "RUN_POLICY": "START_FRESH_NEW_RUN",
         "owner": "ann",
         "FIRST_TIME_TRIGGER_TIMEZONE": "Europe/Berlin",

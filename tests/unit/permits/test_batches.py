@@ -89,6 +89,19 @@ def test_a_limit_that_is_lowered_and_raised_at_the_same_moment_sets_another_time
     assert world.waiting() == []
 
 
+def test_a_tree_that_is_done_and_begins_again_at_the_same_moment_sets_another_timer() -> None:
+    world = World("tree/etl/1")
+    for _ in range(2):
+        world.ask("s", *(f"s{number:03}" for number in range(2 * ADMITTED_MAX)), max=1)
+        world.ask("more", max=10 * ADMITTED_MAX)
+        assert world.row().is_admitting
+
+        assert world.go_on() == 2
+        assert world.waiting() == []
+        world.give_back(*world.held())
+        assert world.held() == []
+
+
 def test_the_timer_ends_when_those_that_wait_give_up() -> None:
     world = crowded()
     world.remove()

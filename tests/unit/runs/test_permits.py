@@ -11,7 +11,7 @@ from kapelle.processors.wiring import PERMIT_COMMANDS, PERMIT_EVENTS, RUN_EVENTS
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, Criticality
 from kapelle.testing.engine import AUTHOR, Engine, RunHandle
-from tests.support.trees import foreach, tree
+from tests.support.trees import foreach, subworkflow, tree
 from tests.unit.runs.flows import (
     MINUTE_MS,
     ONCE,
@@ -210,6 +210,40 @@ def test_a_step_asks_for_its_permits_in_the_order_of_their_keys_and_holds_the_ea
 
     assert run.steps["b"] is S.STARTING
     assert run.changes("b")[0].permits == ("tag/a", "tag/m", "tag/z")
+
+
+def test_what_waits_for_a_limit_of_its_own_workflow_holds_no_permit_that_others_need() -> None:
+    engine = pushed(step("a", tags=["gpu"]))
+    engine.send(
+        WORKFLOW_COMMANDS, "flow", c.ChangeProperties(engine.request_id(), AUTHOR, json.dumps({"step_concurrency": 1}))
+    )
+    engine.push(tree(step("b", tags=["gpu"]), workflow_id="other"))
+    limit(engine, "gpu", 2)
+
+    first, second, other = engine.start("flow"), engine.start("flow"), engine.start("other")
+
+    assert (first.steps["a"], second.steps["a"], other.steps["b"]) == (S.STARTING, WAITS, S.STARTING)
+    assert holders(engine, "tag/gpu") == {"flow/1/a/1", "other/1/b/1"}
+
+
+@pytest.mark.parametrize("same_cycle", [True, False])
+def test_all_steps_of_a_tree_ask_in_one_order_with_the_narrow_permits_first(same_cycle: bool) -> None:
+    engine = Engine(same_cycle=same_cycle)
+    child = tree(step("a", tags=["gpu"]), workflow_id="child", instance_step_concurrency=1)
+    child["properties"]["step_concurrency"] = 1
+    engine.push(child)
+    calls = {"bee": "child", "zoo": "bee", "ant": "zoo"}  # the root is `ant`
+    for name, called in calls.items():
+        steps = step(f"{name}-work"), subworkflow("call", called)
+        engine.push(tree(*steps, workflow_id=name, instance_step_concurrency=9))
+    engine.start("ant")
+
+    (of_child,), (of_zoo,), (of_bee,) = (engine.runs(name) for name in ("child", "zoo", "bee"))
+
+    trees = "tree/bee/1", "tree/child/1", "tree/zoo/1", "tree/ant/1"
+    assert of_child.changes("a")[0].permits == (*trees, "workflow/child", "tag/gpu")
+    assert of_bee.changes("bee-work")[0].permits == ("tree/bee/1", "tree/zoo/1", "tree/ant/1")
+    assert of_zoo.changes("zoo-work")[0].permits == ("tree/zoo/1", "tree/ant/1")
 
 
 def test_tags_that_nobody_limits_are_asked_for_once_on_a_partition() -> None:

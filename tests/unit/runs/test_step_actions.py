@@ -33,8 +33,8 @@ from tests.unit.runs.flows import (
 
 END, AGAIN = {Action.STOP, Action.KILL}, {Action.RESTART, Action.SKIP}
 ALLOWED: dict[StepStatus, set[Action]] = {
-    S.CREATED: {Action.PAUSE, *END},
-    S.INITIALIZED: {Action.PAUSE, Action.SKIP, *END},
+    S.CREATED: END,
+    S.INITIALIZED: {Action.SKIP, *END},
     S.PAUSED: {Action.RESUME, Action.SKIP, *END},
     S.WAITING_FOR_SIGNALS: {Action.SKIP, Action.BYPASS, *END},
     S.EVALUATING_PARAMS: {Action.SKIP, *END},
@@ -85,6 +85,13 @@ def test_an_active_step_takes_the_actions_of_the_table_and_no_others(status: Ste
         assert isinstance(refusal, c.CommandRefused)
         assert str(status) in refusal.message
         assert str(action) in refusal.message
+
+
+def test_a_step_is_paused_by_a_breakpoint_and_by_no_action() -> None:
+    (refusal,) = decided(S.CREATED, Action.PAUSE)
+
+    assert isinstance(refusal, c.CommandRefused)
+    assert refusal.message == "Expected KILL, STOP for a step that is CREATED, but found PAUSE"
 
 
 @pytest.mark.parametrize("action", [Action.STOP, Action.KILL])

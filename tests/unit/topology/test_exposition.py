@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kapelle.schemas import contracts as c
 from kapelle.topology.exposition import COUNTERS, TIMES, exposition, member_exposition
 from kapelle.topology.metrics import BOUNDS_MS, KINDS_MAX, Counters, TableSize, Times
 from tests.unit.worker.samples import started, step
@@ -101,6 +102,32 @@ def test_verdicts_are_told_with_those_of_which_there_were_none() -> None:
     assert found["kapelle_signals_total", 'verdict="duplicated"'] == 0
     assert found["kapelle_signals_total", 'verdict="too_late"'] == 0
     assert ("kapelle_start_requests_total", 'verdict="created"') not in found
+
+
+def ticked(*instances: int | None, passed_over: int = 0, late_ms: int = 0) -> c.ScheduleTicked:
+    ticks = tuple(c.Tick(scheduled_at_ms=at, request_id=str(at), instance_id=id_) for at, id_ in enumerate(instances))
+    return c.ScheduleTicked("etl", "daily", ticks, passed_over=passed_over, after_ms=0, late_ms=late_ms, at_ms=0)
+
+
+def test_ticks_are_told_by_what_became_of_them_with_how_late_they_were() -> None:
+    counters = Counters()
+    gone = c.DisarmedSchedule("daily", reason="paused", missed=2, after_ms=0)
+    events = (
+        ticked(1, 2, None, passed_over=7, late_ms=120_000),
+        ticked(3, late_ms=20),
+        ticked(passed_over=1, late_ms=9),
+        c.SchedulesArmed("etl", 1, (), disarmed=(gone,), at_ms=0),
+    )
+    for event in events:
+        counters.emit(event)
+
+    found = samples(member_exposition(counters))
+
+    fates = {"started": 3, "refused": 1, "passed_over": 8, "not_armed": 2}
+    assert {fate: found["kapelle_schedule_ticks_total", f'fate="{fate}"'] for fate in fates} == fates
+    assert found["kapelle_schedule_lateness_seconds_count", ""] == 2
+    assert found["kapelle_schedule_lateness_seconds_bucket", 'le="0.025"'] == 1
+    assert found["kapelle_schedule_lateness_seconds_sum", ""] == pytest.approx(120.02)
 
 
 def test_dead_letters_are_told_by_processor_and_not_once_more() -> None:

@@ -17,7 +17,8 @@ from kapelle.views.schema import KEYS, grade_of
 from kapelle.views.statements import amend, erase, forget, put_statement, write_labels, write_told
 
 TYPE = "python"
-TABLES = (*KEYS, "labels", "counts", "timeline", "descents", "leaves", "buckets", "rollups", "pauses")
+COUNTS = ("counts", "rollups", "backfill_counts")
+TABLES = (*KEYS, *COUNTS, "labels", "timeline", "descents", "leaves", "buckets", "pauses")
 
 
 def step(step_id: str, kind: str = "NoOp", *successors: str) -> dict[str, Any]:
@@ -152,4 +153,4 @@ def dump(database: Database) -> dict[str, list[tuple[Any, ...]]]:
             table: sorted((tuple(row) for row in connection.execute(f"SELECT * FROM {table}")), key=repr)  # noqa: S608
             for table in TABLES
         }
-    return {**found, **{table: [row for row in found[table] if row[-1]] for table in ("counts", "rollups")}}
+    return {**found, **{table: [row for row in found[table] if row[-1]] for table in COUNTS}}

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from kapelle.processors.params.stored import restored
+from kapelle.processors.wiring import WORKFLOW_EVENTS
 from kapelle.processors.workflows.catch_up import CAUGHT_UP_MAX, ON_TIME_MS
 from kapelle.processors.workflows.slots import tick_request_id
 from kapelle.processors.workflows.starts import STARTS_MAX
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import InstanceStatus
+from kapelle.testing import Engine
 from tests.unit.workflows.world import KEY, World, only, types
 
 DAY_MS = 86_400_000
@@ -235,6 +237,52 @@ def test_missed_ticks_arrive_as_one_batch(strategy: str, seen: str) -> None:
     world.jump(at("2026-03-04T12:00:00"))
 
     assert world.seen() == seen
+
+
+# A clock that was wrong -------------------------------------------------------------------------------------------
+
+
+def test_a_tick_waits_for_the_wall_clock_if_the_partition_is_ahead_of_it() -> None:
+    world = world_of(cron())
+    world.state.be_ahead(3_600_000)
+
+    early = world.pass_time(at("2026-03-02T05:59:59"))
+    events = world.pass_time(at("2026-03-02T06:00:00"))
+
+    assert started(early) == []
+    assert started(events) == [at("2026-03-02T05:00:00")]
+    assert len(early) < 10
+
+
+def test_a_trigger_that_is_armed_while_the_partition_is_ahead_ticks_from_the_wall_clock_on() -> None:
+    world = World()
+    world.now_ms = at("2200-01-01T00:00:00")
+    world.state.be_ahead(world.now_ms - START_MS)
+    world.push({"time_triggers": [cron()]})
+
+    events = world.pass_time(world.now_ms + DAY_MS)
+
+    assert started(events) == [at("2026-03-02T05:00:00")]
+
+
+def test_a_clock_that_jumps_ahead_and_back_starts_no_tick_twice() -> None:
+    engine = Engine()
+    steps = [{"step": {"id": "load", "type": "NoOp"}}]
+    workflow = {"id": KEY, "steps": steps, "time_triggers": [{"type": "PREDEFINED", "expression": "@hourly"}]}
+    engine.push({"properties": {"owner": "ann", "run_strategy": PARALLEL}, "workflow": workflow})
+
+    engine.advance(3_600_000)
+    engine.clock.jump(5 * 3_600_000)
+    engine.advance(60_000)
+    engine.clock.jump(-5 * 3_600_000)
+    engine.advance(10 * 3_600_000)
+
+    events = engine.events(WORKFLOW_EVENTS, KEY)
+    times = started(events)
+    assert len(times) == len(set(times))
+    assert len(times) + passed_over(events) == 11
+    late = [event.at_ms - tick.scheduled_at_ms for event in ticked(events) for tick in event.ticks]
+    assert all(ms >= 0 for ms in late)
 
 
 # Once ---------------------------------------------------------------------------------------------------------------

@@ -76,6 +76,7 @@ COUNTERS: Final = {
 TIMES: Final = {
     "cycle_times": times("cycle", "Duration of cycles."),
     "commit_times": times("commit", "Duration of commits, table writes included."),
+    "lateness": times("schedule_lateness", "How late ticks of time triggers start. Of several, the latest counts."),
 }
 SIZES: Final = {
     "rows": now("store_rows", "Estimated number of rows in all tables."),
@@ -109,6 +110,7 @@ EVENTS: Final = total("events_by_type", "Emitted events, by type.")
 TIMERS: Final = total("timers_fired", "Fired timers, by kind. The kind `lease` counts leases that expired.")
 SIGNALS: Final = total("signals", "Announcements of signals, by verdict.")
 STARTS: Final = total("start_requests", "Requests to start a workflow, by verdict.")
+TICKS: Final = total("schedule_ticks", "Ticks of time triggers: started, refused, passed_over, or not_armed.")
 # The events that answer a message which may arrive twice, with their metric and verdict.
 VERDICTS: Final = {
     "SignalAccepted": (SIGNALS, "accepted"),
@@ -157,6 +159,7 @@ def member_exposition(
     fired = counters.fired.copy().items()
     lines += lines_of(TIMERS, [({"processor": name, "kind": kind}, count) for (name, kind), count in fired])
     lines += _verdicts(counters.by_kind())
+    lines += lines_of(TICKS, _by("fate", counters.ticks))
     for name, metric in TIMES.items():
         lines += histogram(metric, {}, getattr(counters, name))
     for name, metric in SIZES.items():

@@ -222,12 +222,10 @@ class Fold:
             self._take_back(made, queued)
             self._bug(shard, message, (source, root), (Stage.ENCODE, error))
             return
-        kinds = self._counters.kinds
         try:
             for event in events:
-                kind = type(event.value)
-                shard.appliers[kind](event, shard.writer)
-                kinds[kind] = kinds.get(kind, 0) + 1
+                shard.appliers[type(event.value)](event, shard.writer)
+                self._counters.emit(event.value)
         except Exception as error:  # noqa: BLE001 - as above
             self._apply_failed(shard, message, event, error)
         if type(message.value) is TimerDue:
@@ -407,7 +405,7 @@ class Fold:
         try:
             for event in events:
                 shard.appliers[type(event.value)](event, shard.writer)
-                self._counters.kinds[type(event.value)] = self._counters.kinds.get(type(event.value), 0) + 1
+                self._counters.emit(event.value)
         except Exception as error:  # noqa: BLE001 - as in `_message`
             self._apply_failed(shard, message, event, error)
         self._counters.delivered += len(self.queue) - queued

@@ -1,9 +1,12 @@
 """The counters of a member: plain integers, changed in place, so that reading them never disturbs the loop."""
 
 from bisect import bisect_left
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 import msgspec
+
+from kapelle.schemas import contracts as c
 
 # The upper bounds of the classes that times are counted in; whatever takes longer is in one more class.
 BOUNDS_MS: Final = (2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000)
@@ -63,9 +66,11 @@ class Counters(msgspec.Struct):
     clock_ahead_ms: int = 0  # of the wall clock, the time of the shard that is furthest ahead
     cycle_times: Times = msgspec.field(default_factory=Times)
     commit_times: Times = msgspec.field(default_factory=Times)
+    lateness: Times = msgspec.field(default_factory=Times)  # of ticks, from their due times
     kinds: dict[type[object], int] = {}  # events emitted, by contract
     letters: dict[str, int] = {}  # dead letters, by processor
     fired: dict[tuple[str, str], int] = {}  # timers that were folded, by processor and the beginning of their name
+    ticks: dict[str, int] = {}  # scheduled times of time triggers, by what became of them
 
     @property
     def events(self) -> int:
@@ -80,6 +85,18 @@ class Counters(msgspec.Struct):
     def by_kind(self) -> dict[str, int]:
         """Events emitted, by the name of their contract. From any thread."""
         return {kind.__name__: count for kind, count in sorted(self.kinds.copy().items(), key=_name)}
+
+    def emit(self, event: object) -> None:
+        """Count an event, and what it tells besides."""
+        kind = type(event)
+        self.kinds[kind] = self.kinds.get(kind, 0) + 1
+        measure = MEASURES.get(kind)
+        if measure is not None:
+            measure(self, event)
+
+    def tick(self, fate: str, count: int) -> None:
+        """Count ticks."""
+        self.ticks[fate] = self.ticks.get(fate, 0) + count
 
     def put_aside(self, processor: str) -> None:
         """Count a dead letter."""
@@ -96,3 +113,25 @@ class Counters(msgspec.Struct):
 
 def _name(counted: tuple[type[object], int]) -> str:
     return counted[0].__name__
+
+
+# What events tell besides that they happened --------------------------------------------------------------------------
+
+
+def _schedule_ticked(counters: Counters, event: c.ScheduleTicked) -> None:
+    refused = sum(tick.instance_id is None for tick in event.ticks)
+    counters.tick("started", len(event.ticks) - refused)
+    counters.tick("refused", refused)
+    counters.tick("passed_over", event.passed_over)
+    if event.ticks:
+        counters.lateness.add(event.late_ms)
+
+
+def _schedules_armed(counters: Counters, event: c.SchedulesArmed) -> None:
+    counters.tick("not_armed", sum(trigger.missed for trigger in event.disarmed))
+
+
+MEASURES: Final[Mapping[type[object], Callable[[Counters, Any], None]]] = {
+    c.ScheduleTicked: _schedule_ticked,
+    c.SchedulesArmed: _schedules_armed,
+}

@@ -75,6 +75,7 @@ class PartitionTimes:
         latest_ms = wall_ms
         for shard in shards:
             at_ms = shard.time.move(wall_ms, steady_ms)
+            shard.state.be_ahead(at_ms - wall_ms)
             latest_ms = max(latest_ms, at_ms)
         self._counters.clock_ahead_ms = latest_ms - wall_ms
         return wall_ms, steady_ms

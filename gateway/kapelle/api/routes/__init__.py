@@ -5,6 +5,7 @@ from typing import Final
 from fastapi import APIRouter
 
 from kapelle.api.routes import (
+    backfills,
     breakpoints,
     definitions,
     events,
@@ -17,6 +18,7 @@ from kapelle.api.routes import (
     permits,
     properties,
     runs,
+    schedules,
     signals,
     sns,
     steps,
@@ -31,6 +33,8 @@ ROUTERS: Final[tuple[APIRouter, ...]] = (
     runs.router,
     breakpoints.router,
     steps.router,
+    schedules.router,
+    backfills.router,
     workflows.router,
     properties.router,
     permits.router,

@@ -52,7 +52,7 @@ async def remove_tag(here: Here, caller: Writer, workflow_id: WorkflowId, name: 
 async def get_properties(here: Reader, workflow_id: WorkflowId) -> Response:
     """The current properties of a workflow."""
     mark = here.watermark()
-    found = await here.read(queries.properties, workflow_id)
-    if found is None:
+    properties = await here.read(queries.properties, workflow_id)
+    if properties is None:
         raise no_workflow(workflow_id)
-    return json_response(found, mark=mark)
+    return json_response(properties, mark=mark)

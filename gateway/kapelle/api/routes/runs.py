@@ -53,8 +53,7 @@ async def start(request: Request, here: Here, caller: Writer, at: VersionAt, bod
 async def started(here: Context, caller: Caller, outcome: Outcome) -> dict[str, object]:
     """The answer to a start, or to a restart that makes a run."""
     instance_id, run_id = outcome.instance_id or 0, outcome.body["run_id"]
-    found = await here.read(queries.run, outcome.workflow_id, instance_id, run_id)
-    known = found or {}
+    known = await here.read(queries.run, outcome.workflow_id, instance_id, run_id) or {}
     is_new = outcome.kind == "InstanceCreated"
     return {
         "request_id": caller.request_id,
@@ -167,11 +166,11 @@ async def _ended(here: Context, at: tuple[str, int], wait_s: float) -> str | Non
     """The status of an instance once it has ended, or the one it has when there is no time left."""
 
     def look(connection: sqlite3.Connection) -> str | None:
-        found = queries.status_of(connection, *at)
-        return found[1] if found is not None and found[1] in INSTANCE_TERMINAL else None
+        latest = queries.status_of(connection, *at)
+        return latest[1] if latest is not None and latest[1] in INSTANCE_TERMINAL else None
 
     status = await here.seen([run_news(*at)], look, wait_s)
     if status is not None:
         return status
-    found = await here.read(queries.status_of, *at)
-    return None if found is None else found[1]
+    latest = await here.read(queries.status_of, *at)
+    return None if latest is None else latest[1]

@@ -61,8 +61,8 @@ async def list_steps_of_run(here: Reader, at: InstanceAt, run_id: RunSelector) -
 
 
 async def _latest(here: Context, at: tuple[str, int]) -> int | None:
-    found = await here.read(instances.status_of, *at)
-    return None if found is None else found[0]
+    latest = await here.read(instances.status_of, *at)
+    return None if latest is None else latest[0]
 
 
 @router.get("/steps/{step_id}", summary="Get a step", dependencies=VIEWER, responses=READS)
@@ -80,7 +80,7 @@ async def list_children(here: Reader, at: StepAt, page: Page, status: Status = [
     mark = here.watermark()
     if await here.read(instances.run, *at[:2]) is None:
         raise no_instance(*at[:2])
-    statuses = list(dict.fromkeys(one.value for one in status))
+    statuses = list(dict.fromkeys(each.value for each in status))
     return json_response(await here.read(children.children, at, page, statuses), mark=mark)
 
 
@@ -102,10 +102,10 @@ async def _shown(
     here: Context, at: tuple[str, int, str], run_id: int | None = None, attempt: int | None = None
 ) -> Response:
     mark = here.watermark()
-    found = await here.read(queries.attempt, at, run_id, attempt)
-    if found is None or await here.read(instances.run, *at[:2]) is None:
+    record = await here.read(queries.attempt, at, run_id, attempt)
+    if record is None or await here.read(instances.run, *at[:2]) is None:
         raise no_step(*at)
-    return json_response(found, mark=mark)
+    return json_response(record, mark=mark)
 
 
 # What can be done ----------------------------------------------------------------------------------------------------

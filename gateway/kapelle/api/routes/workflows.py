@@ -15,10 +15,13 @@ from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_COMMANDS, run_key
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contract import Contract
 from kapelle.schemas.contracts import Action
-from kapelle.views.queries import instances
+from kapelle.views.queries import instances, schedules
 from kapelle.views.queries import workflows as queries
 
 router = APIRouter(prefix="/workflows", tags=["workflows"])
+
+
+Enriched = Annotated[bool, Query(description="Add the times at which time triggers start the version next.")]
 
 
 def no_workflow(workflow_id: str) -> NotFound:
@@ -50,7 +53,9 @@ async def list_versions(here: Reader, workflow_id: WorkflowId, page: Page) -> Re
 
 
 @router.get("/{workflow_id}/versions/{version}", summary="Get a version", dependencies=VIEWER, responses=READS)
-async def get_version(here: Reader, workflow_id: WorkflowId, version: Selector) -> Response:
+async def get_version(
+    here: Reader, workflow_id: WorkflowId, version: Selector, *, enriched: Enriched = False
+) -> Response:
     """The definition of a version, with the current properties of its workflow."""
     mark = here.watermark()
     selector = version.lower()
@@ -59,6 +64,9 @@ async def get_version(here: Reader, workflow_id: WorkflowId, version: Selector) 
     definition = await here.read(queries.definition, workflow_id, selector)
     if definition is None:
         raise NotFound(f"Expected version {selector} of workflow {workflow_id!r} to exist, but it does not")
+    if enriched:
+        number = definition["metadata"]["workflow_version_id"]
+        definition["enriched_extras"] = await here.read(schedules.enriched, workflow_id, number)
     return json_response(definition, mark=mark)
 
 

@@ -50,34 +50,34 @@ def describe(
       kapelle step describe etl 12 load --attempt 1 -o json
     """
     with connected(url) as client:
-        found = client.steps.get(workflow_id, instance_id, step_id, run_id=run_id, attempt=attempt)
-    output.show(found, form, _show)
+        record = client.steps.get(workflow_id, instance_id, step_id, run_id=run_id, attempt=attempt)
+    output.show(record, form, _show)
 
 
-def _show(found: "StepRecord") -> None:
+def _show(record: "StepRecord") -> None:
     tables.pairs(
         [
-            ("step", found.step_id),
-            ("run", found.workflow_run_id),
-            ("iteration", found.iteration if (found.iteration or 1) > 1 else None),
-            ("attempt", found.step_attempt_id),
-            ("status", found.status),
-            ("reason", found.reason),
-            ("next attempt", next_attempt(found)),
-            ("children", children_text(found) if is_composite(found) else None),
-            ("waits for", found.waiting_for),
-            ("worker", found.worker),
-            ("paused since", tables.at(found.pause_time) if found.status == "PAUSED" else None),
-            *((f"  breakpoint of {point.created_by}", tables.at(point.create_time)) for point in found.breakpoints),
-            *((f"  {one.limited}", permit_text(one)) for one in found.permits),
-            ("began", tables.at(found.start_time)),
-            ("took", tables.lasted(found.start_time, found.end_time)),
-            *((f"  {name}", _value(value)) for name, value in found.params.items()),
+            ("step", record.step_id),
+            ("run", record.workflow_run_id),
+            ("iteration", record.iteration if (record.iteration or 1) > 1 else None),
+            ("attempt", record.step_attempt_id),
+            ("status", record.status),
+            ("reason", record.reason),
+            ("next attempt", next_attempt(record)),
+            ("children", children_text(record) if is_composite(record) else None),
+            ("waits for", record.waiting_for),
+            ("worker", record.worker),
+            ("paused since", tables.at(record.pause_time) if record.status == "PAUSED" else None),
+            *((f"  breakpoint of {point.created_by}", tables.at(point.create_time)) for point in record.breakpoints),
+            *((f"  {permit.limited}", permit_text(permit)) for permit in record.permits),
+            ("began", tables.at(record.start_time)),
+            ("took", tables.lasted(record.start_time, record.end_time)),
+            *((f"  {name}", _value(value)) for name, value in record.params.items()),
         ]
     )
-    if found.timeline:
+    if record.timeline:
         tables.stdout().print()
-        show_timeline(found.timeline)
+        show_timeline(record.timeline)
 
 
 def _value(param: object) -> str:

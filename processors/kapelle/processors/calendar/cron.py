@@ -28,7 +28,7 @@ MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", 
 DAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 HOURS_OF_DAY: Final = 24
 EXPECTED: Final = "five, six or seven fields such as '0 5 * * *'"
-_ITEM = re.compile(r"(?:(\*)|(\w+)(?:-(\w+))?)(?:/(\d{1,4}))?")
+_ITEM = re.compile(r"(?:(\*|(?=/))|(\w+)(?:-(\w+))?)(?:/(\d{1,4}))?")  # `/5` is `*/5`
 
 # What an item of a day field that only Quartz knows means, from the match of its pattern.
 Special = Mapping[re.Pattern[str], Callable[[re.Match[str]], Rule]]
@@ -87,7 +87,7 @@ def check_cron(text: str) -> None:
     cron = cron_of(text)
     if len(cron.seconds) > 1 or _are_close(cron.minutes, cron.hours):
         raise BadCron("times that are at least two minutes apart")
-    months = (month_of(year, month) for year in cron.years for month in cron.months)
+    months = {month_of(year, month) for year in cron.years for month in cron.months}
     if not any(days_in(month, cron.days) for month in months):
         raise BadCron(f"a day that exists in at least one of the years from {YEAR_FIRST} to {YEAR_LAST}")
 
@@ -174,8 +174,8 @@ def _range(field: Field, item: str) -> Iterator[int]:
     if match is None:
         raise BadCron(expected)
     star, first, last, step = match.groups()
-    least = field.least if star else _number(field, first, expected)
-    open_end = field.most if star or step else least
+    least = _number(field, first, expected) if star is None else field.least
+    open_end = least if star is None and not step else field.most
     most = open_end if last is None else _number(field, last, expected)
     if last == DAYS[0] and least and field.most == len(DAYS) and not field.wraps:
         most = field.most  # of UNIX: Sunday ends a week as 7

@@ -187,7 +187,11 @@ def _leave_queue(state: PermitTables, key: str, row: Permit, turn: int) -> None:
 
 
 def _forget(state: PermitTables, key: str) -> None:
-    state.limits.delete((key,))
+    batch = _limit_of(state, key).batch
+    if batch:  # few trees ever have a full decision; their numbers go on, because of the names of timers
+        state.limits.put((key,), Limit(batch=batch))
+    else:
+        state.limits.delete((key,))
     for at, _ in list(state.turns.prefix((key,))):
         state.turns.delete(at)
 

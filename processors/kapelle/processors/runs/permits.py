@@ -6,8 +6,10 @@
 | `workflow/<id>` | all instances of a workflow, with iterations and rounds | its properties have `step_concurrency` |
 | `tree/<instance>` | an instance and all its children | its definition has `instance_step_concurrency` |
 
-1. An attempt asks for one permit after the other, in the order of their keys, and keeps those that it has. Every
-   attempt asks in the same order, so no circle of attempts can wait for each other.
+1. An attempt asks for one permit after the other, and keeps those that it has: first of the trees in the order of their
+   keys, but of the root last, then of the workflow, then of the tags in the order of their names. Every attempt asks in
+   the same order, so no circle of attempts can wait for each other. Narrow limits come first, so what waits for a limit
+   of its own instance or workflow holds no permit of a tag that steps of others could use.
 2. Only leaf steps need permits. A composite step that held one while its children wait for it would wait for ever.
 3. A partition remembers whether a tag is limited. The first attempt with a new tag asks and makes `permits` tell the
    partition of later changes. So a step whose tags nobody limits asks for nothing.
@@ -44,7 +46,7 @@ class TooManyPermits(ParamError):
 
 
 def needed(context: RunContext, step: StepPlan, attempt: Attempt, params: Params) -> tuple[str, ...]:
-    """What an attempt needs permits for, in the order in which it asks."""
+    """What an attempt needs permits for, in the order in which it asks: rule 1."""
     if not step.tags and not has_limits(context.run, context.plan):
         return ()
     if step.step.kind is not StepKind.STEP:
@@ -52,11 +54,11 @@ def needed(context: RunContext, step: StepPlan, attempt: Attempt, params: Params
         return ()
     around = context.around
     tags = {*around.tags, *resolved_tags(context, step, attempt, params)}
-    limited = [key for key in map(tag_key, tags) if _may_be_limited(context, key)]
-    keys = sorted([*limited, *around.limits])
+    limited = sorted(key for key in map(tag_key, tags) if _may_be_limited(context, key))
+    keys = (*around.limits, *limited)
     if len(keys) > PERMITS_MAX:
         raise TooManyPermits(attempt.step_id, len(keys))
-    return tuple(keys)
+    return keys
 
 
 def tags_below(context: RunContext, step: StepPlan, attempt: Attempt, params: Params) -> tuple[str, ...]:

@@ -73,8 +73,8 @@ _AGAIN: Final = frozenset({Action.RESTART, Action.SKIP})
 
 # What people may do to a step.
 STEP_ACTIONS: Final[Mapping[StepStatus, frozenset[Action]]] = {
-    S.CREATED: _END | {Action.PAUSE},
-    S.INITIALIZED: _END_OR_SKIP | {Action.PAUSE},
+    S.CREATED: _END,
+    S.INITIALIZED: _END_OR_SKIP,
     S.PAUSED: _END_OR_SKIP | {Action.RESUME},
     S.WAITING_FOR_SIGNALS: _END_OR_SKIP | {Action.BYPASS},
     **dict.fromkeys((S.EVALUATING_PARAMS, S.WAITING_FOR_PERMITS, S.STARTING, S.RUNNING, S.FINISHING), _END_OR_SKIP),

@@ -61,14 +61,15 @@ def arm_schedules(draft: WorkflowDraft, now_ms: int) -> None:
     """Bring the armed time triggers in line with the workflow as it is now."""
     workflow = draft.state.workflows.get((draft.key,)) or Workflow()
     wanted, why_not = _wanted(draft, workflow)
+    wall_ms = now_ms - draft.state.timers.ahead_ms()
     present = {trigger_id: row for (_, trigger_id), row in draft.state.schedules.prefix((draft.key,))}
     armed = tuple(
-        _armed(draft.key, trigger_id, new, present.get(trigger_id), now_ms)
+        _armed(draft.key, trigger_id, new, present.get(trigger_id), wall_ms)
         for trigger_id, new in wanted.items()
         if trigger_id not in present or _differs(new, present[trigger_id])
     )
     disarmed = tuple(
-        _disarmed(draft, Trigger(draft.key, trigger_id, row), why_not, now_ms)
+        _disarmed(draft, Trigger(draft.key, trigger_id, row), why_not, wall_ms)
         for trigger_id, row in present.items()
         if trigger_id not in wanted
     )
@@ -100,8 +101,8 @@ def _differs(new: Wanted, row: ScheduleRow) -> bool:
     return (new.catch_up, new.fuzzy_max_delay_ms) != (row.catch_up, row.fuzzy_max_delay_ms)
 
 
-def _armed(workflow_id: str, trigger_id: str, new: Wanted, row: ScheduleRow | None, now_ms: int) -> c.ArmedSchedule:
-    after_ms = now_ms if row is None else row.after_ms
+def _armed(workflow_id: str, trigger_id: str, new: Wanted, row: ScheduleRow | None, wall_ms: int) -> c.ArmedSchedule:
+    after_ms = wall_ms if row is None else row.after_ms
     next_at_ms = times_of(schedule_of(new.schedule)).next_after(after_ms)
     due_ms = None if next_at_ms is None else due_at_ms(workflow_id, trigger_id, next_at_ms, new.fuzzy_max_delay_ms)
     return c.ArmedSchedule(
@@ -115,8 +116,8 @@ def _armed(workflow_id: str, trigger_id: str, new: Wanted, row: ScheduleRow | No
     )
 
 
-def _disarmed(draft: WorkflowDraft, trigger: Trigger, why_not: str, now_ms: int) -> c.DisarmedSchedule:
-    window = due_window(trigger, now_ms)
+def _disarmed(draft: WorkflowDraft, trigger: Trigger, why_not: str, wall_ms: int) -> c.DisarmedSchedule:
+    window = due_window(trigger, wall_ms)
     is_paused = draft.state.pauses.get((draft.key, trigger.id)) is not None
     return c.DisarmedSchedule(
         trigger_id=trigger.id,

@@ -5,6 +5,8 @@
 2. Of several that are due, `catch_up` says which start. What is passed over is in the event, with its count.
 3. A tick computes with its scheduled time (`RUN_TS`), however late it starts.
 4. A start that is refused is the end of that tick. The reason is kept, and the other ticks of the batch start.
+5. A tick comes when the wall clock shows its time. The time of a partition may be ahead of it, if a clock was wrong
+   once. Then the timer comes early, and is set anew.
 """
 
 from __future__ import annotations
@@ -26,11 +28,13 @@ from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Start
 
 AUTHOR: Final = "schedule"
+SLOWED_BY: Final = 100  # as `topology` slows a partition that is ahead
 
 
 def decide_on_ticks(draft: WorkflowDraft, trigger: Trigger, now_ms: int) -> None:
     """Start or pass over the ticks that are due. More than a batch is left to the next decision."""
-    window = due_window(trigger, now_ms)
+    wall_ms = now_ms - draft.state.timers.ahead_ms()
+    window = due_window(trigger, wall_ms)
     if window is None:
         _note(draft, trigger, _Decided(trigger.row.after_ms), now_ms=now_ms)
         return
@@ -46,7 +50,7 @@ def decide_on_ticks(draft: WorkflowDraft, trigger: Trigger, now_ms: int) -> None
 
 def pass_over(draft: WorkflowDraft, trigger: Trigger, reason: str, now_ms: int) -> None:
     """Start none of the ticks that are due: a decision on them ran out of time."""
-    window = due_window(trigger, now_ms)
+    window = due_window(trigger, now_ms - draft.state.timers.ahead_ms())
     if window is not None:
         fate = Fate(window.count, window.upto_ms, reason)
         _note(draft, trigger, _Decided(window.upto_ms, (), fate, window), now_ms=now_ms)
@@ -73,7 +77,7 @@ class _Decided(msgspec.Struct, frozen=True):
 def _note(draft: WorkflowDraft, trigger: Trigger, decided: _Decided, *, now_ms: int) -> None:
     fate, window = decided.fate, decided.window
     next_at_ms = trigger.times.next_after(decided.after_ms)
-    next_due_ms = None if next_at_ms is None else max(now_ms, trigger.due_at_ms(next_at_ms))
+    next_due_ms = None if next_at_ms is None else _timer_at_ms(draft, trigger.due_at_ms(next_at_ms), now_ms)
     draft.emit(
         c.ScheduleTicked(
             workflow_id=trigger.workflow_id,
@@ -90,6 +94,14 @@ def _note(draft: WorkflowDraft, trigger: Trigger, decided: _Decided, *, now_ms: 
             at_ms=now_ms,
         )
     )
+
+
+def _timer_at_ms(draft: WorkflowDraft, due_at_ms: int, now_ms: int) -> int:
+    """When to set the timer of a tick, in the time of the partition. One that is ahead runs a hundredth slower."""
+    if due_at_ms > now_ms:
+        return due_at_ms
+    left_ms = due_at_ms - (now_ms - draft.state.timers.ahead_ms())
+    return now_ms + max(0, left_ms - left_ms // SLOWED_BY)
 
 
 def start_of(trigger: Trigger, scheduled_at_ms: int) -> Start:

@@ -16,6 +16,8 @@ from kapelle.views.rows import Cells, Rows
 URGENCY: Final = {Criticality.CRITICAL: 0, Criticality.HIGH: 1, Criticality.MEDIUM: 2, Criticality.LOW: 3}
 URGENCY_OTHER: Final = 4
 EMPTY: Final = "{}"
+# The others come before STARTING, or are STARTING: an attempt that waits at its gates still gets its task.
+NOT_FOR_TAKING: Final = TERMINAL | {StepStatus.RUNNING, StepStatus.FINISHING}
 TEXTS: Final = {status: status.value for status in StepStatus}
 
 
@@ -49,8 +51,9 @@ def _step_changed(rows: Rows, at: At, event: c.StepChanged) -> None:
     rows.put("attempts", key, _changed_cells(event, status), _first_cells(event))
     attempt: Cells = {"run_id": event.run_id, "iteration": event.iteration, "attempt": event.attempt}
     rows.leaf((at.workflow_id, at.instance_id or 0, event.step_id), {"status": TEXTS[status], **attempt})
-    if status is not StepStatus.STARTING and StepStatus.CREATED not in statuses:
-        rows.put("tasks", key, {"is_over": 1})  # a worker has it, or nobody needs to
+    # A worker has the task, or nobody needs to. An attempt that began and ended in one event never had a task.
+    if status in NOT_FOR_TAKING and StepStatus.CREATED not in statuses:
+        rows.put("tasks", key, {"is_over": 1})
 
 
 def _changed_cells(event: c.StepChanged, status: StepStatus) -> Cells:

@@ -6,10 +6,12 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from kapelle.schemas import contracts as c
-from kapelle.views.labels import declared_tags, labels_of
+from kapelle.views.labels import backfill_label, declared_tags, labels_of
 from kapelle.views.projection.at import STANDINGS, At, outcome
+from kapelle.views.projection.backfills import OF_BACKFILLS
 from kapelle.views.projection.breakpoints import OF_BREAKPOINTS
 from kapelle.views.projection.children import placed
+from kapelle.views.projection.schedules import OF_SCHEDULES
 from kapelle.views.rows import Cell, Cells, Rows
 
 OF_PROPERTIES: Final = 0  # in place of a version
@@ -121,8 +123,11 @@ def _instance_created(rows: Rows, at: At, event: c.InstanceCreated) -> None:
     rank, status = STANDINGS[event.status]
     rows.stand((*instance, run_id), rank, status)
     # A later run finds what the first one has written, unless the view has let go of it.
-    rows.put("instances", instance, place, {"created_at_ms": at_ms})
+    first: Cells = {"created_at_ms": at_ms}
     labels = labels_of(event.params, event.runtime_tags, event.initiator)
+    if event.backfill_id is not None:
+        first["backfill_id"], labels = event.backfill_id, (*labels, backfill_label(event.backfill_id))
+    rows.put("instances", instance, place, first)
     rows.label(instance, at_ms if run_id == 1 else None, event.version, labels)
     if run_id == 1:
         rows.put("workflows", (at.workflow_id,), {"latest_instance_id": event.instance_id})
@@ -187,6 +192,8 @@ OF_WORKFLOWS: Final[Mapping[type[object], Callable[[Rows, At, Any], None]]] = {
     c.InstanceEnded: _instance_ended,
     c.InstanceUnblocked: only_told,
     **OF_BREAKPOINTS,
+    **OF_SCHEDULES,
+    **OF_BACKFILLS,
     c.CommandSettled: command_settled,
     c.CommandRefused: command_refused,
 }

@@ -6,15 +6,17 @@ from typing import Any, Final
 
 import msgspec
 
+from kapelle.processors.initiators import initiator_of
 from kapelle.schemas.contracts import StepStatus
 from kapelle.views.queries.timelines import Entry
 
 # What tells of a child's place in its tree; `i` is its instance.
 OF_CHILD: Final = (
     "i.parent_workflow, i.parent_instance, i.parent_step, i.number, i.kind, i.launch AS launched, i.is_sync, i.root, "
-    "i.depth"
+    "i.depth, i.backfill_id"
 )
 EMPTY_OBJECT: Final = msgspec.Raw(b"{}")
+TRIGGER_TIME: Final = '"trigger_time"'
 LAYERS_CACHED: Final = 64  # a page of iterations shares them
 Record = dict[str, Any]
 
@@ -41,6 +43,8 @@ def instance_record(connection: sqlite3.Connection, row: sqlite3.Row) -> Record:
         "correlation_id": row["correlation_id"],
         "author": row["author"],
         "initiator": raw(row["initiator"]),
+        "backfill_id": row["backfill_id"],
+        "scheduled_at": _scheduled_at(row),
         "run_config": {
             "policy": policy,
             "restart_config": raw(restart, None),
@@ -56,6 +60,15 @@ def instance_record(connection: sqlite3.Connection, row: sqlite3.Row) -> Record:
         "timeout_time": row["timeout_at_ms"],
         "parent": parent_record(row),
     }
+
+
+def _scheduled_at(row: sqlite3.Row) -> int | None:
+    """The scheduled time of the tick or of the slot that a run was started for."""
+    text = row["initiator"] or ""
+    if TRIGGER_TIME not in text:
+        return None
+    initiator = initiator_of(text)
+    return initiator.trigger_time if initiator.kind == "TIME" or row["backfill_id"] is not None else None
 
 
 def parent_record(row: sqlite3.Row) -> Record | None:

@@ -158,6 +158,9 @@ class KeptTimers:
         due_at_ms = self._due.get((key, name), _UNKNOWN)
         return self._inner.due_at_ms(key, name) if due_at_ms is _UNKNOWN else due_at_ms
 
+    def ahead_ms(self) -> int:
+        return self._inner.ahead_ms()
+
     def settle(self) -> None:
         for (key, name), due_at_ms in self._due.items():
             if due_at_ms is None:

@@ -147,6 +147,10 @@ class ShardState(Generic[S]):
         """Up to `limit` timers (key, name, due_at_ms) that are due at `now_ms`, earliest first."""
         return self._timers.due(now_ms, limit)
 
+    def be_ahead(self, ms: int) -> None:
+        """Note how far the time of the shard is ahead of the wall clock, for decisions about the time of day."""
+        self._timers.ahead_ms = ms
+
     def next_due_at_ms(self) -> int | None:
         return self._timers.next_due_at_ms()
 

@@ -33,6 +33,7 @@ class TimerQueue:
         self.armed: WriteTable[tuple[str, str], Armed] = WriteTable(armed)
         self._due: WriteTable[tuple[int, str, str], Due] = WriteTable(due)
         self._changes = armed.overlay
+        self.ahead_ms = 0  # how far the time of the shard is ahead of the wall clock
         self._next_due_at_ms: int | None = None
         self._next_is_known = False
 
@@ -87,6 +88,9 @@ class ReadTimers:
     def due_at_ms(self, key: str, name: str, /) -> int | None:
         armed = self._queue.armed.get((key, name))
         return None if armed is None else armed.due_at_ms
+
+    def ahead_ms(self) -> int:
+        return self._queue.ahead_ms
 
     def set(self, key: str, name: str, due_at_ms: int, /) -> None:  # noqa: ARG002
         _refuse("set")
