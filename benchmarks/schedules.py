@@ -58,10 +58,11 @@ class Embedded:
         self._runtime = runtime
         self._subject = EmbeddedSubject(runtime)
 
-    def publish(self, messages: Sequence[Message]) -> None:
+    def publish(self, messages: Sequence[Message], *, is_patient: bool = True) -> None:
         for message in messages:
             published = self._runtime.publish_all([message], timeout_s=PUBLISH_TIMEOUT_S)
-        published.result(PUBLISH_TIMEOUT_S)
+        if is_patient:
+            published.result(PUBLISH_TIMEOUT_S)
 
     def reader(self, stream: Stream) -> Read:
         tail = Tail(self._runtime, stream)
@@ -87,11 +88,12 @@ class Kafka:
             {"bootstrap.servers": self._servers, "partitioner": "murmur2_random", "linger.ms": 0, "log_level": 3}
         )
 
-    def publish(self, messages: Sequence[Message]) -> None:
+    def publish(self, messages: Sequence[Message], *, is_patient: bool = True) -> None:
         for stream, key, command in messages:
             self._producer.produce(self._topology.topic(stream), self.codec.encode(command), key)
             self._producer.poll(0)
-        self._producer.flush(PUBLISH_TIMEOUT_S)
+        if is_patient:
+            self._producer.flush(PUBLISH_TIMEOUT_S)
 
     def reader(self, stream: Stream) -> Read:
         consumer = watcher(self._servers, self._topology.topic(stream))

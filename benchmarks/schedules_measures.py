@@ -7,7 +7,6 @@ its instance is read. Every tick must have started one instance, or no figure is
 import json
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -26,6 +25,7 @@ DAY_S: Final = 86_400
 LEAD_S: Final = 3.0  # before the first tick
 PUSH_S_MAX: Final = 600.0
 LATE_S_MAX: Final = 120.0
+ZONES: Final = ("Europe/Berlin", "America/New_York", "UTC")
 PARALLEL: Final = {"rule": "PARALLEL", "workflow_concurrency": 1_000}
 PROBES_PER_S: Final = 20.0
 PROBE: Final = "bystander"
@@ -34,6 +34,8 @@ SETTLE_S: Final = 3.0
 
 Message = tuple[Stream, str, Contract]
 Read = Callable[[float], Iterable[bytes]]  # what is new; waits only while there is nothing
+# Makes the message of a name, and tells which name an event answers.
+Probe = tuple[Callable[[str], Message], Callable[[object], str | None]]
 
 
 class Log(Protocol):
@@ -41,8 +43,8 @@ class Log(Protocol):
 
     codec: Codec
 
-    def publish(self, messages: Sequence[Message]) -> None:
-        """Publish in order, at once."""
+    def publish(self, messages: Sequence[Message], *, is_patient: bool = True) -> None:
+        """Publish in order, at once. Whoever is patient waits until all are durable."""
         ...
 
     def reader(self, stream: Stream) -> Read:
@@ -116,7 +118,7 @@ class Measures:
         """Many schedules that tick once a day, at all times of the day."""
         count = self.sizes.idle_schedules
         began = time.monotonic()
-        triggers = [_daily(number * DAY_S // count) for number in range(count)]
+        triggers = [_daily(number * DAY_S // count, ZONES[number % len(ZONES)]) for number in range(count)]
         self._push(_spread("idle", triggers))
         push_s = time.monotonic() - began
         progress(f"{count:,} schedules were armed in {push_s:.1f} s")
@@ -203,51 +205,50 @@ class Measures:
 
     def _starts(self, seconds: float, over: threading.Event | None = None) -> list[float]:
         """From the moment at which a start is to be published to reading the end of its instance."""
-        return self._probe(WORKFLOW_EVENTS, self._start, seconds, over)
+        created: dict[int, str] = {}
+
+        def ask(name: str) -> Message:
+            return WORKFLOW_COMMANDS, PROBE, c.StartInstances(AUTHOR, (c.Start(name),))
+
+        def answered(event: object) -> str | None:
+            if isinstance(event, c.InstanceCreated) and event.workflow_id == PROBE:
+                created[event.instance_id] = event.request_id
+            if isinstance(event, c.InstanceEnded) and event.workflow_id == PROBE:
+                return created.get(event.instance_id)
+            return None
+
+        return self._probe(WORKFLOW_EVENTS, (ask, answered), seconds, over or threading.Event())
 
     def _signals(self, seconds: float, over: threading.Event | None = None) -> list[float]:
         """From the moment at which a signal is to be announced to reading that it was accepted."""
-        return self._probe(SIGNAL_EVENTS, self._announce, seconds, over)
 
-    def _probe(
-        self,
-        stream: Stream,
-        ask: Callable[[str], tuple[Message, Callable[[Contract], bool]]],
-        seconds: float,
-        over: threading.Event | None,
-    ) -> list[float]:
-        read, found = self.log.reader(stream), list[float]()
-        began = time.monotonic()
-        name = f"{stream.name}-{time.time_ns()}"
-        number = 0
-        while (planned_s := number / PROBES_PER_S) < seconds and not (over and over.is_set() and found):
-            time.sleep(max(began + planned_s - time.monotonic(), 0.0))
-            message, is_answer = ask(f"{name}-{number}")
-            self.log.publish([message])
-            deadline = time.monotonic() + LATE_S_MAX
-            while not any(is_answer(self.log.codec.decode(data)) for data in read(READ_WAIT_S)):
-                if time.monotonic() > deadline:
-                    raise Refused(f"Expected an answer within {LATE_S_MAX} s, but there is none")
-            found.append((time.monotonic() - began - planned_s) * 1_000)
-            number += 1
-        return found
+        def ask(name: str) -> Message:
+            return SIGNALS, PROBE, c.AnnounceSignal(PROBE, name, json.dumps({"n": 1}))
 
-    @staticmethod
-    def _start(name: str) -> tuple[Message, Callable[[Contract], bool]]:
-        created = list[int]()
+        def answered(event: object) -> str | None:
+            return event.signal_id if isinstance(event, c.SignalAccepted) else None
 
-        def is_answer(event: Contract) -> bool:
-            if isinstance(event, c.InstanceCreated) and event.request_id == name:
-                created.append(event.instance_id)
-            ended = isinstance(event, c.InstanceEnded) and event.workflow_id == PROBE
-            return ended and getattr(event, "instance_id", None) in created
+        return self._probe(SIGNAL_EVENTS, (ask, answered), seconds, over or threading.Event())
 
-        return (WORKFLOW_COMMANDS, PROBE, c.StartInstances(AUTHOR, (c.Start(name),))), is_answer
-
-    @staticmethod
-    def _announce(name: str) -> tuple[Message, Callable[[Contract], bool]]:
-        message = SIGNALS, PROBE, c.AnnounceSignal(PROBE, name, json.dumps({"n": 1}))
-        return message, lambda event: isinstance(event, c.SignalAccepted) and event.signal_id == name
+    def _probe(self, stream: Stream, probe: Probe, seconds: float, over: threading.Event) -> list[float]:
+        """Ask at a steady pace, whether the answers come or not. Returns how long each answer took."""
+        (ask, answered), read, found = probe, self.log.reader(stream), list[float]()
+        began, name, number = time.monotonic(), f"{stream.name}-{time.time_ns()}", 0
+        left: dict[str | None, float] = {}
+        while True:
+            planned = began + number / PROBES_PER_S
+            is_over = planned > began + seconds or over.is_set()
+            if is_over and not left:
+                return found
+            if not is_over and time.monotonic() >= planned:
+                number += 1
+                left[f"{name}-{number}"] = planned
+                self.log.publish([ask(f"{name}-{number}")], is_patient=False)
+            for data in read(READ_WAIT_S if is_over else max(min(planned - time.monotonic(), READ_WAIT_S), 0.0)):
+                asked = left.pop(answered(self.log.codec.decode(data)), None)
+                found += [] if asked is None else [(time.monotonic() - asked) * 1_000]
+            if time.monotonic() > planned + LATE_S_MAX:
+                raise Refused(f"Expected answers within {LATE_S_MAX} s, but {len(left)} are left")
 
     # The client -------------------------------------------------------------------------------------------------------
 
@@ -291,10 +292,10 @@ def _soon_ms(seconds: float) -> int:
     return int(time.time() + seconds) * 1_000
 
 
-def _daily(second: int) -> dict[str, Any]:
+def _daily(second: int, zone: str) -> dict[str, Any]:
     minute, second = divmod(second, 60)
     hour, minute = divmod(minute, 60)
-    return {"type": "CRON", "cron": f"{second} {minute} {hour} * * ?", "timezone": "Europe/Berlin"}
+    return {"type": "CRON", "cron": f"{second} {minute} {hour} * * ?", "timezone": zone}
 
 
 def _once(at_ms: int, number: int) -> dict[str, Any]:
@@ -306,8 +307,3 @@ def _spread(name: str, triggers: Sequence[dict[str, Any]]) -> dict[str, list[dic
     """Triggers on as few workflows as may have them."""
     pieces = [list(triggers[at : at + TRIGGERS]) for at in range(0, len(triggers), TRIGGERS)]
     return {f"{name}-{number}": piece for number, piece in enumerate(pieces)}
-
-
-def doubled(created: Iterable[str]) -> list[str]:
-    """Requests that have more than one instance."""
-    return [request_id for request_id, count in Counter(created).items() if count > 1]
