@@ -21,6 +21,8 @@ COMMANDS: Final = {
     "permit": "permit:group",
     "signal": "signal:group",
     "trigger": "trigger:group",
+    "schedule": "schedule:group",
+    "backfill": "backfill:group",
     "event": "event:group",
     "worker": "worker:group",
     "api": "api:group",

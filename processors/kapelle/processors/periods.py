@@ -127,8 +127,8 @@ def moment_ms(written: int | str, zone: Zone, name: str, *, is_end: bool = False
 
 
 def _is_number(written: int | str) -> bool:
-    """A text of four digits is a year, which is no date."""
-    return isinstance(written, int) or (written.isascii() and written.isdigit() and len(written) > len("2026-01"))
+    """A text of eight digits is a date without hyphens."""
+    return isinstance(written, int) or (written.isascii() and written.isdigit() and len(written) > len("20260131"))
 
 
 def _milliseconds(written: int | str) -> int | None:

@@ -15,12 +15,14 @@ import httpx
 
 from kapelle.client import calls
 from kapelle.client import results as r
+from kapelle.client.backfills import AsyncBackfills
 from kapelle.client.breakpoints import AsyncBreakpoints
 from kapelle.client.calls import Call, Definition, Params
 from kapelle.client.events import AsyncEvents
 from kapelle.client.exchange import TIMEOUT_S, Address, LastWrite, absence, answer, arguments, may_try_again, pauses
 from kapelle.client.options import InstanceFilters, ResumeOptions, StartOptions, StepRestartOptions
 from kapelle.client.permits import AsyncPermits
+from kapelle.client.schedules import AsyncSchedules
 from kapelle.client.signals import AsyncSignals, AsyncTriggers
 from kapelle.client.watch import Watching
 
@@ -50,6 +52,8 @@ class AsyncClient:
         self.triggers = AsyncTriggers(self)
         self.breakpoints = AsyncBreakpoints(self)
         self.permits = AsyncPermits(self)
+        self.schedules = AsyncSchedules(self)
+        self.backfills = AsyncBackfills(self)
         self.events = AsyncEvents(self)
 
     async def health(self) -> r.Health:

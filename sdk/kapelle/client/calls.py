@@ -192,6 +192,7 @@ def list_instances(
         initiator=filters.get("initiator"),
         since=_moment(filters.get("since")),
         until=_moment(filters.get("until")),
+        backfill_id=filters.get("backfill_id"),
         limit=limit,
         cursor=cursor,
     )

@@ -139,7 +139,8 @@ def refusal(response: httpx.Response) -> ApiError:
         body_text = response.text.strip()[:SHOWN_CHARS_MAX]
         text = f"Expected {response.url} to answer as Kapelle does, but it answered {status} {body_text}".rstrip()
         return kind(text, Problem(status=status, detail=body_text))
-    return kind("\n  ".join([problem.detail, *problem.errors]), problem)
+    others = [error for error in problem.errors if error != problem.detail]
+    return kind("\n  ".join([problem.detail, *others]), problem)
 
 
 def absence(error: httpx.HTTPError, url: str, call: Call[object]) -> ApiError:

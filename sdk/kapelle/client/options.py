@@ -51,3 +51,4 @@ class InstanceFilters(TypedDict, total=False):
     initiator: str  # manual, signal, time, …
     since: int | str | datetime  # created then or later
     until: int | str | datetime  # created before
+    backfill_id: str  # started by this backfill

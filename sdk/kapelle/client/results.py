@@ -202,6 +202,8 @@ class InstanceRecord(msgspec.Struct, frozen=True):
     aggregated_info: AggregatedInfo | None = None
     runtime_overview: Object | None = None
     parent: Parent | None = None
+    backfill_id: str | None = None
+    scheduled_at: int | None = None
 
     @property
     def is_terminal(self) -> bool:

@@ -12,6 +12,7 @@ from kapelle.client.parameters import BadWorkflow, Params, params_json
 Rule = Literal["SEQUENTIAL", "STRICT_SEQUENTIAL", "FIRST_ONLY", "LAST_ONLY", "PARALLEL", "SERIAL_LATEST_ONLY"]
 FailureMode = Literal["FAIL_AFTER_RUNNING", "FAIL_IMMEDIATELY", "IGNORE_FAILURE"]
 Criticality = Literal["CRITICAL", "HIGH", "MEDIUM", "LOW"]
+CatchUp = Literal["ALL", "LATEST", "NONE"]
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in", "prefix"]
 # A count or a duration: a number, or text with units and parameters of the workflow, such as "${hours}h 30min".
 Written = int | str

@@ -16,12 +16,14 @@ import httpx
 
 from kapelle.client import calls
 from kapelle.client import results as r
+from kapelle.client.backfills import Backfills
 from kapelle.client.breakpoints import Breakpoints
 from kapelle.client.calls import Call, Definition, Params
 from kapelle.client.events import Events
 from kapelle.client.exchange import TIMEOUT_S, Address, LastWrite, absence, answer, arguments, may_try_again, pauses
 from kapelle.client.options import InstanceFilters, ResumeOptions, StartOptions, StepRestartOptions
 from kapelle.client.permits import Permits
+from kapelle.client.schedules import Schedules
 from kapelle.client.signals import Signals, Triggers
 from kapelle.client.watch import Watching
 
@@ -51,6 +53,8 @@ class Client:
         self.triggers = Triggers(self)
         self.breakpoints = Breakpoints(self)
         self.permits = Permits(self)
+        self.schedules = Schedules(self)
+        self.backfills = Backfills(self)
         self.events = Events(self)
 
     def health(self) -> r.Health:

@@ -19,7 +19,17 @@ from typing import Final, TypedDict, TypeVar, Unpack
 import msgspec
 
 from kapelle.client.parameters import BadWorkflow, Param, Params, Value, params_json
-from kapelle.client.settings import Announce, Criticality, FailureMode, On, Retry, RunStrategy, WaitFor, Written
+from kapelle.client.settings import (
+    Announce,
+    CatchUp,
+    Criticality,
+    FailureMode,
+    On,
+    Retry,
+    RunStrategy,
+    WaitFor,
+    Written,
+)
 
 Members = dict[str, object]  # of an object of JSON
 
@@ -46,6 +56,14 @@ class SubworkflowOptions(StepOptions, total=False):
     """Options of a step that runs another workflow."""
 
     explicit_params: bool  # whether the child gets the parameters of the step only; default false
+
+
+class TimeTriggerOptions(TypedDict, total=False):
+    """Options of a time trigger."""
+
+    fuzzy_max_delay: Written  # each tick starts later by a part of this, which depends on the workflow and the tick
+    catch_up: CatchUp  # which of the ticks that were missed are started; default LATEST
+    start: int | str  # no tick comes before this time
 
 
 class TriggerOptions(TypedDict, total=False):
@@ -229,15 +247,33 @@ class Workflow(Block):
         self._time_triggers: list[Members] = []
         self._signal_triggers: list[Members] = []
 
-    def at(self, cron: str, *, timezone: str = "UTC", fuzzy_max_delay: Written | None = None) -> Workflow:
+    def at(self, cron: str, *, timezone: str = "UTC", **options: Unpack[TimeTriggerOptions]) -> Workflow:
         """Add a time trigger: a cron expression, or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`."""
         is_named = cron.startswith("@")
         trigger: Members = {"type": "PREDEFINED", "expression": cron} if is_named else {"type": "CRON", "cron": cron}
+        return self._timed(trigger, timezone, options)
+
+    def every(
+        self,
+        interval: Written,
+        *,
+        anchor: int | str | None = None,
+        timezone: str = "UTC",
+        **options: Unpack[TimeTriggerOptions],
+    ) -> Workflow:
+        """Add a time trigger with an interval of elapsed time, such as `90m`.
+
+        Its times are counted from `anchor`; without it, from `start`; without both, from 1970.
+        """
+        trigger: Members = {"type": "INTERVAL", "interval": interval}
+        if anchor is not None:
+            trigger["anchor"] = anchor
+        return self._timed(trigger, timezone, options)
+
+    def _timed(self, trigger: Members, timezone: str, options: TimeTriggerOptions) -> Workflow:
         if timezone != "UTC":
             trigger["timezone"] = timezone
-        if fuzzy_max_delay is not None:
-            trigger["fuzzy_max_delay"] = fuzzy_max_delay
-        self._time_triggers.append(trigger)
+        self._time_triggers.append({**trigger, **options})
         return self
 
     def on(

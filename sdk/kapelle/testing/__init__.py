@@ -10,13 +10,17 @@ if TYPE_CHECKING:
     from kapelle.testing.assertions import assert_event, assert_not_run, assert_run, assert_step, told
     from kapelle.testing.breakpoints import BreakpointHandle
     from kapelle.testing.engine import Engine, Refused, RunHandle, TaskHandle
+    from kapelle.testing.schedules import BackfillHandle, Schedules, Tick
 
 __all__ = [
+    "BackfillHandle",
     "BreakpointHandle",
     "Engine",
     "Refused",
     "RunHandle",
+    "Schedules",
     "TaskHandle",
+    "Tick",
     "assert_event",
     "assert_not_run",
     "assert_run",
@@ -27,6 +31,7 @@ __all__ = [
 _HOMES: Final = {
     **dict.fromkeys(("assert_event", "assert_not_run", "assert_run", "assert_step", "told"), "assertions"),
     "BreakpointHandle": "breakpoints",
+    **dict.fromkeys(("BackfillHandle", "Schedules", "Tick"), "schedules"),
 }
 
 

@@ -15,11 +15,22 @@ from kapelle.processors.wiring import WORKFLOW_COMMANDS
 from kapelle.processors.workflows.places import Place
 from kapelle.schemas import contracts as c
 
-Request = c.PushVersion | c.SetBreakpoint | c.DeleteBreakpoint | c.SetLimit | c.RemoveLimit | c.ActOnStep
+Request = (
+    c.PushVersion
+    | c.SetBreakpoint
+    | c.DeleteBreakpoint
+    | c.SetLimit
+    | c.RemoveLimit
+    | c.ActOnStep
+    | c.PauseSchedules
+    | c.ResumeSchedules
+    | c.StartBackfill
+    | c.ActOnBackfill
+)
 
 
-class Asked(Protocol):
-    """The engine, as far as breakpoints need it."""
+class Requests(Protocol):
+    """What breakpoints need of the engine: it takes requests."""
 
     author: str
 
@@ -31,7 +42,7 @@ class Asked(Protocol):
 class BreakpointHandle:
     """A breakpoint of a workflow."""
 
-    def __init__(self, engine: Asked, workflow_id: str, step_id: str, **only: Unpack[Precision]) -> None:
+    def __init__(self, engine: Requests, workflow_id: str, step_id: str, **only: Unpack[Precision]) -> None:
         self.engine = engine
         self.workflow_id = workflow_id
         self.step_id = step_id
@@ -68,7 +79,7 @@ class BreakpointHandle:
         self.engine.request(WORKFLOW_COMMANDS, self.workflow_id, command)
 
 
-def handle_at(engine: Asked, place: Place) -> BreakpointHandle:
+def handle_at(engine: Requests, place: Place) -> BreakpointHandle:
     """The breakpoint in a place of the table."""
     workflow_id, step_id, version, instance_id, run_id, attempt = place
     return BreakpointHandle(

@@ -22,10 +22,12 @@ import msgspec
 from kapelle.client.options import Precision
 from kapelle.client.parameters import Params, params_json
 from kapelle.processors.intake.forms import NotASignal, checked
+from kapelle.processors.periods import moment_ms
 from kapelle.processors.runs.composites.identity import inline_id, is_inline
 from kapelle.processors.runs.params import layer_of
 from kapelle.processors.runs.tables import ChildRow, RunRow, StepRow
 from kapelle.processors.runs.timeline import Entry, timeline
+from kapelle.processors.sel.joda.zone import UTC
 from kapelle.processors.streams import Stream
 from kapelle.processors.wiring import (
     CANCELLATIONS,
@@ -48,6 +50,13 @@ from kapelle.schemas.contracts import Action, InstanceStatus, Report, RestartPol
 from kapelle.testing.breakpoints import BreakpointHandle, Request, handle_at
 from kapelle.testing.clock import VirtualClock, run_for
 from kapelle.testing.definitions import Definition, definition_text
+from kapelle.testing.schedules import (
+    BackfillHandle,
+    BackfillOptions,
+    Moment,
+    Schedules,
+    start_backfill,
+)
 from kapelle.testing.workers import run_worker
 from kapelle.topology.build import partition_of
 from kapelle.topology.embedded import EmbeddedRuntime, EmbeddedSettings
@@ -58,6 +67,7 @@ from kapelle.worker import Worker
 
 AUTHOR: Final = "tester"
 READ_MAX: Final = 1_000
+MINUTE_MS: Final = 60_000
 # Where the answers to requests are.
 EVENTS_OF: Final = {WORKFLOW_COMMANDS: WORKFLOW_EVENTS, RUN_COMMANDS: RUN_EVENTS, PERMIT_COMMANDS: PERMIT_EVENTS}
 VERDICTS: Final[dict[type[object], str]] = {
@@ -166,9 +176,26 @@ class Engine:
         command = c.RemoveLimit(name, AUTHOR) if most is None else c.SetLimit(name, AUTHOR, most)
         self.request(PERMIT_COMMANDS, tag_key(tag), command)
 
-    def advance(self, ms: int) -> None:
-        """Advance the clock. Every timer on the way fires when it is due."""
-        run_for(self.runtime, self.clock, ms)
+    def schedules(self, workflow_id: str) -> Schedules:
+        """The time triggers of a workflow: their ticks, and pausing them."""
+        return Schedules(self, workflow_id)
+
+    def backfill(
+        self, workflow_id: str, first: Moment, last: Moment, **options: Unpack[BackfillOptions]
+    ) -> BackfillHandle:
+        """Start one instance for each scheduled time of a period. A date as `last` includes the day. Raises `Refused`.
+
+        Started with the same options or the same `backfill_id`, a backfill is continued.
+        """
+        return start_backfill(self, workflow_id, first, last, options)
+
+    def advance(self, ms: int = 0, *, days: int = 0, hours: int = 0, minutes: int = 0) -> None:
+        """Advance the clock. Every timer and every tick on the way fires when it is due."""
+        self.advance_to(self.clock() + ms + ((days * 24 + hours) * 60 + minutes) * MINUTE_MS)
+
+    def advance_to(self, moment: Moment) -> None:
+        """Advance the clock to a moment: milliseconds since 1970, or a date or a date-time (without an offset, UTC)."""
+        run_for(self.runtime, self.clock, moment_ms(moment, UTC, "moment") - self.clock())
 
     def run_worker(self, worker: Worker, *, name: str = "worker-1") -> int:
         """Run step functions on all their tasks, until none is left. Returns the number of tasks."""

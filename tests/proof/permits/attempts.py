@@ -1,7 +1,7 @@
 """What must hold of the attempts in `runs`, and of what both histories say of them once everything is at rest.
 
 1. A leaf step that reaches its gate asks for the permits of all its tags that its partition does not know to be free,
-   of its workflow and of its trees: of trees first, from the innermost, then of the workflow, then of tags by name.
+   of its workflow and of its trees: of trees by key with the root last, then of the workflow, then of tags by name.
 2. An attempt starts when it has received each of them, in this order, and not before.
 3. At rest each attempt that is over has returned all that it had asked for, once. Each other one holds what it has
    received, and waits for the next. Nobody else holds anything, by events and by tables.
@@ -92,7 +92,9 @@ class Attempts:
     def _needs(self, holder: Holder, limited: dict[str, bool]) -> tuple[str, ...]:
         run = holder.key, holder.run_id
         tags = {tag_key(tag) for tag in self._ancestry.tags(*run, holder.step_id, self._work)}
-        keys = [tree_key(tree) for tree in reversed(self._ancestry.trees(*run, self._work))]
+        root = self._ancestry.root(*run)
+        trees = sorted(self._ancestry.trees(*run, self._work), key=lambda tree: (tree == root, tree))
+        keys = [tree_key(tree) for tree in trees]
         if self._ancestry.has_step_concurrency(*run):
             keys.append(workflow_limit_key(self._ancestry.home(*run).workflow_id))
         return (*keys, *sorted(key for key in tags if limited.get(key, True)))

@@ -82,6 +82,11 @@ class Ancestry(msgspec.Struct):
         above = {} if parent is None else self.trees(parent.key, parent.run_id, work)
         return above if most is None else {**above, home.key: most}
 
+    def root(self, key: str, run_id: int) -> str:
+        """The key of the instance at the top of the tree."""
+        parent = self.starts[key, run_id].parent
+        return key if parent is None else self.root(parent.key, parent.run_id)
+
     def has_step_concurrency(self, key: str, run_id: int) -> bool:
         """Whether the properties that the run was started with limit the steps of its workflow."""
         return "step_concurrency" in json.loads(self.starts[key, run_id].run_properties)

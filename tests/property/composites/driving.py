@@ -90,14 +90,13 @@ class MortalEngine(Engine):
             self.runtime.step_until_idle()
         self.moments = 0
 
-    def advance(self, ms: int) -> None:
+    def advance_to(self, moment: int | str) -> None:
         """As of any engine. The clock goes on while nobody lives."""
-        until_ms = self.clock() + ms
         try:
-            super().advance(ms)
+            super().advance_to(moment)
         except Crashed:
             self._live_again()
-            super().advance(until_ms - self.clock())
+            super().advance_to(moment)
         self.moments = 0
 
     def _live_again(self) -> None:

@@ -73,6 +73,15 @@ ROUTES: list[tuple[Role, str, str]] = [
         "PUT",
         f"/workflows/steps/breakpoints/{ATTEMPT}/actions/resume",
     ),
+    (Role.VIEWER, "GET", "/workflows/{workflow_id}/schedules"),
+    (Role.VIEWER, "GET", "/workflows/{workflow_id}/schedules/{trigger_id}"),
+    (Role.OPERATOR, "PUT", "/workflows/{workflow_id}/schedules/actions/pause"),
+    (Role.OPERATOR, "PUT", "/workflows/{workflow_id}/schedules/actions/resume"),
+    (Role.VIEWER, "GET", "/schedules/preview"),
+    (Role.OPERATOR, "POST", "/workflows/{workflow_id}/backfills"),
+    (Role.VIEWER, "GET", "/workflows/{workflow_id}/backfills"),
+    (Role.VIEWER, "GET", "/workflows/{workflow_id}/backfills/{backfill_id}"),
+    (Role.OPERATOR, "PUT", "/workflows/{workflow_id}/backfills/{backfill_id}/actions/{action}"),
     (Role.ADMIN, "POST", "/tag-permits"),
     (Role.VIEWER, "GET", "/tag-permits"),
     (Role.VIEWER, "GET", "/tag-permits/{tag:name}"),
@@ -114,6 +123,8 @@ VALUES = {
     "action": "stop",
     "sequence": "1",
     "offset": "0",
+    "trigger_id": "t",
+    "backfill_id": "b",
 }
 
 

@@ -127,14 +127,47 @@ def test_the_first_time_asked_for_may_lie_within_a_fold() -> None:
     assert hourly.last_upto(ms("2026-10-25T01:15")) == ms("2026-10-25T00:30")
 
 
-def test_the_last_hour_of_a_year_that_is_shown_twice_fires_twice() -> None:
-    hourly = cron("0 30 * 29 10 ? 2026", "Africa/Cairo")
+@pytest.mark.parametrize("years", ["2026", "*"])
+def test_the_last_hour_of_the_last_day_that_is_shown_twice_fires_twice(years: str) -> None:
+    hourly = cron(f"0 30 * 29 10 ? {years}", "Africa/Cairo")
 
-    assert ticks(hourly, "2026-10-29T19:00", "2030-01-01T00:00") == [
+    assert ticks(hourly, "2026-10-29T19:00", "2027-01-01T00:00") == [
         "2026-10-29T19:30",
         "2026-10-29T20:30",
         "2026-10-29T21:30",
     ]
+
+
+def test_the_last_tick_may_be_at_a_clock_time_that_is_shown_again_later() -> None:
+    yearly = cron("0 30 * 1 11 ?", "America/Havana")
+
+    assert yearly.last_upto(ms("2026-11-01T05:10")) == ms("2026-11-01T04:30")  # at 00:10, for the second time
+
+
+@pytest.mark.parametrize(
+    ("text", "tick"),
+    [
+        ("30 2 29 3", "2026-03-29T01:00"),  # skipped
+        ("0 12 28 3", "2026-03-28T11:00"),  # a day before the gap
+        ("0 12 29 3", "2026-03-29T10:00"),
+        ("0 12 30 3", "2026-03-30T10:00"),
+        ("30 2 25 10", "2026-10-25T00:30"),  # shown twice
+        ("0 12 24 10", "2026-10-24T10:00"),
+        ("0 12 26 10", "2026-10-26T11:00"),
+    ],
+)
+def test_a_tick_next_to_a_jump_of_the_clock_is_found_from_far_away(text: str, tick: str) -> None:
+    once = cron(f"0 {text} ? 2026", "Europe/Berlin")
+
+    assert once.next_after(ms("2011-01-01")) == ms(tick)
+    assert once.last_upto(ms("2101-01-01")) == ms(tick)
+    assert once.count(ms("2011-01-01"), ms("2101-01-01")) == 1
+
+
+def test_two_jumps_of_the_clock_within_a_week_are_both_seen() -> None:
+    found = ticks(cron("0 12 * * *", "America/Noronha"), "2000-10-07T00:00", "2000-10-16T00:00")
+
+    assert [tick[8:] for tick in found] == ["07T14:00", *(f"{day:02}T13:00" for day in range(8, 15)), "15T14:00"]
 
 
 def test_ten_years_of_a_daily_schedule_have_one_tick_on_each_day() -> None:

@@ -76,6 +76,16 @@ def test_a_predefined_trigger_means_its_cron_text(expression: str, cron: str) ->
     assert schedule({"type": "PREDEFINED", "expression": expression}) == Schedule(ScheduleType.CRON, cron)
 
 
+def test_of_two_names_of_a_cron_text_the_usual_one_is_written() -> None:
+    step = {"step": {"id": "only", "type": "NoOp"}}
+    triggers = [{"type": "PREDEFINED", "expression": name} for name in ("midnight", "annually")]
+    text = json.dumps({"workflow": {"id": "w", "time_triggers": triggers, "steps": [step]}})
+
+    written = json.loads(workflow_json(parse_push(text).workflow))["time_triggers"]
+
+    assert [trigger["expression"] for trigger in written] == ["@daily", "@yearly"]
+
+
 def test_a_cron_trigger_may_have_a_start() -> None:
     found = schedule({**DAILY, "timezone": "Asia/Tokyo", "start": "2026-02-01"})
 

@@ -226,17 +226,24 @@ def test_what_waits_for_a_limit_of_its_own_workflow_holds_no_permit_that_others_
     assert holders(engine, "tag/gpu") == {"flow/1/a/1", "other/1/b/1"}
 
 
-def test_a_step_asks_for_the_narrowest_permits_first() -> None:
-    engine = Engine()
+@pytest.mark.parametrize("same_cycle", [True, False])
+def test_all_steps_of_a_tree_ask_in_one_order_with_the_narrow_permits_first(same_cycle: bool) -> None:
+    engine = Engine(same_cycle=same_cycle)
     child = tree(step("a", tags=["gpu"]), workflow_id="child", instance_step_concurrency=1)
     child["properties"]["step_concurrency"] = 1
     engine.push(child)
-    parent = tree(subworkflow("call", "child"), workflow_id="ant", instance_step_concurrency=1, tags=["cpu"])
-    engine.start(engine.push(parent))
+    calls = {"bee": "child", "zoo": "bee", "ant": "zoo"}  # the root is `ant`
+    for name, called in calls.items():
+        steps = step(f"{name}-work"), subworkflow("call", called)
+        engine.push(tree(*steps, workflow_id=name, instance_step_concurrency=9))
+    engine.start("ant")
 
-    (run,) = engine.runs("child")
+    (of_child,), (of_zoo,), (of_bee,) = (engine.runs(name) for name in ("child", "zoo", "bee"))
 
-    assert run.changes("a")[0].permits == ("tree/child/1", "tree/ant/1", "workflow/child", "tag/cpu", "tag/gpu")
+    trees = "tree/bee/1", "tree/child/1", "tree/zoo/1", "tree/ant/1"
+    assert of_child.changes("a")[0].permits == (*trees, "workflow/child", "tag/gpu")
+    assert of_bee.changes("bee-work")[0].permits == ("tree/bee/1", "tree/zoo/1", "tree/ant/1")
+    assert of_zoo.changes("zoo-work")[0].permits == ("tree/zoo/1", "tree/ant/1")
 
 
 def test_tags_that_nobody_limits_are_asked_for_once_on_a_partition() -> None:

@@ -115,7 +115,7 @@ async def get_backfill(here: Reader, at: BackfillAt) -> Response:
 async def act(
     here: Here, caller: Writer, at: BackfillAt, action: BackfillActionAt, body: BackfillActionBody | None = None
 ) -> Response:
-    """Start no more instances, or go on. Those that run continue, unless a cancelled backfill is to stop them."""
+    """Start no more instances, or continue. Those that run continue, unless a cancelled backfill is to stop them."""
     said = body or BackfillActionBody()
     if said.stop_running and action is not BackfillAction.CANCEL:
         raise BadRequest(f"Expected `stop_running` only with the action cancel, but found it with {action.value}")

@@ -1,4 +1,4 @@
-"""Time triggers: what comes next, what became of the last ticks, pausing them, and previews of schedules."""
+"""Time triggers: what comes next, the outcome of the last ticks, pausing them, and previews of schedules."""
 
 import time
 from enum import StrEnum
@@ -64,7 +64,7 @@ async def list_schedules(
     responses=READS | ok(TimeTrigger),
 )
 async def get_schedule(here: Reader, workflow_id: WorkflowId, trigger_id: TriggerId, shown: ShownTicks) -> Response:
-    """A time trigger of this version or an earlier one, with the next ticks and what became of the last ones."""
+    """A time trigger of this version or an earlier one, with the next ticks and the outcome of the last ones."""
     mark = here.watermark()
     found = await here.read(queries.schedule, workflow_id, trigger_id, shown)
     if found is None:
@@ -104,7 +104,10 @@ async def pause(here: Here, caller: Writer, workflow_id: WorkflowId, body: Pause
 async def resume(
     here: Here, caller: Writer, workflow_id: WorkflowId, body: ResumeSchedulesBody | None = None
 ) -> Response:
-    """Start ticks of a time trigger, or of all of a workflow, from now on. All means also those paused one by one."""
+    """Start ticks of a time trigger, or of all of a workflow, from now on.
+
+    To resume all of a workflow includes those that were paused one by one.
+    """
     said = body or ResumeSchedulesBody()
     caller = caller.named(said.request_id)
     command = c.ResumeSchedules(caller.request_id, caller.user, said.trigger_id)

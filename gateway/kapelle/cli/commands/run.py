@@ -7,7 +7,19 @@ import msgspec
 import typer
 
 from kapelle.cli.errors import BadParam, EndedOtherwise
-from kapelle.cli.options.client import URL, Cursor, InstanceId, Limit, Param, Reason, RequestId, RunId, Url, WorkflowId
+from kapelle.cli.options.client import (
+    URL,
+    Cursor,
+    InstanceId,
+    Limit,
+    Param,
+    Reason,
+    RequestId,
+    RunId,
+    Timeout,
+    Url,
+    WorkflowId,
+)
 from kapelle.cli.options.output import Output
 from kapelle.cli.params import given
 from kapelle.cli.progress import follow
@@ -27,10 +39,6 @@ if TYPE_CHECKING:
 group = typer.Typer(
     name="run", help="Start, watch, stop and restart instances.", no_args_is_help=True, rich_markup_mode=None
 )
-
-Timeout = Annotated[
-    float | None, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Stop watching after this time.")
-]
 
 
 @group.command()
@@ -125,6 +133,9 @@ ParentAt = Annotated[
     str | None,
     typer.Option("--parent", metavar="WORKFLOW/INSTANCE", help="Show only children of this instance. Needs --step."),
 ]
+OfBackfill = Annotated[
+    str | None, typer.Option("--backfill", metavar="ID", help="Show only instances that this backfill has started.")
+]
 OfStep = Annotated[
     str | None, typer.Option("--step", metavar="STEP", help="Show only children of this step of the parent.")
 ]
@@ -142,6 +153,7 @@ def list_runs(
     initiator: Initiator = None,
     since: Since = None,
     until: Until = None,
+    backfill_id: OfBackfill = None,
     parent: ParentAt = None,
     step_id: OfStep = None,
     limit: Limit = 20,
@@ -158,10 +170,11 @@ def list_runs(
       kapelle run list
       kapelle run list etl --status FAILED --status TIMED_OUT --since 2026-07-01
       kapelle run list --tag nightly --param day=20260701 --initiator signal
+      kapelle run list etl --backfill 3f9c21ab04de --status FAILED
       kapelle run list --parent etl/12 --step loop --status FAILED
     """
     if parent is not None or step_id is not None:
-        if workflow_id or tag or param or initiator or since or until:
+        if workflow_id or tag or param or initiator or since or until or backfill_id:
             raise BadParam("Expected no filter but --status with --parent and --step, but found another one")
         at = step_at(parent, step_id)
         with connected(url) as client:
@@ -172,9 +185,9 @@ def list_runs(
         return
     filters: InstanceFilters = {"status": [state.upper() for state in status or ()], "tags": tag or ()}
     filters["params"] = dict(_named(text) for text in param or ())
-    for name, value in {"initiator": initiator, "since": since, "until": until}.items():
+    for name, value in {"initiator": initiator, "since": since, "until": until, "backfill_id": backfill_id}.items():
         if value is not None:
-            filters[name] = value  # type: ignore[literal-required] # three of its own names
+            filters[name] = value  # type: ignore[literal-required] # four of its own names
     with connected(url) as client:
         page = client.instances.list(workflow_id, limit=limit, cursor=cursor, **filters)
     tables.show_page(page, form, ("workflow", "instance", "run", "status", "created", "took"), _row)

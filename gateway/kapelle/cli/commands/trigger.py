@@ -1,9 +1,10 @@
-"""`kapelle trigger`: what the signal triggers of a workflow wait for, and why it did not start."""
+"""`kapelle trigger`: the triggers of a workflow, what they wait for, their ticks, and why it did not start."""
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
+import msgspec
 import typer
 
 from kapelle.cli.options.client import URL, Url, WorkflowId
@@ -11,25 +12,45 @@ from kapelle.cli.options.output import Output
 from kapelle.cli.server import connected
 from kapelle.cli.text import output, tables
 from kapelle.cli.text.output import Form
+from kapelle.cli.text.schedules import show_list, show_schedule
 
 if TYPE_CHECKING:
+    from kapelle.client import ScheduleRecord
     from kapelle.client.results import Object
-    from kapelle.client.signal_results import TriggerExplanation, TriggerList
+    from kapelle.client.signal_results import TriggerExplanation
 
 group = typer.Typer(
-    name="trigger", help="Show what signal triggers wait for.", no_args_is_help=True, rich_markup_mode=None
+    name="trigger",
+    help="Show time triggers with their ticks, and what signal triggers wait for.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
+TICKS_SHOWN: Final = 5
+TICKS_MAX: Final = 100
+
+
+class Triggers(msgspec.Struct, frozen=True):
+    """The triggers of a workflow: `schedules` are its time triggers, `triggers` its signal triggers."""
+
+    workflow_id: str
+    schedules: "list[ScheduleRecord]"
+    triggers: "list[Object]"
 
 
 @group.command("list")
 def list_triggers(
     workflow_id: WorkflowId,
     *,
-    with_disarmed: Annotated[bool, typer.Option("--all", help="Include triggers that are no longer armed.")] = False,
+    with_disarmed: Annotated[
+        bool, typer.Option("--all", help="Include signal triggers that are no longer armed.")
+    ] = False,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
-    """List the triggers of a workflow, with the signals that wait to be joined with others.
+    """List the triggers of a workflow.
+
+    A time trigger is shown with its next tick and the outcome of its last one. A signal trigger is shown with the
+    signals that wait to be joined with others.
 
     \b
     Examples:
@@ -38,10 +59,17 @@ def list_triggers(
     """
     with connected(url) as client:
         listed = client.triggers.list(workflow_id, with_disarmed=with_disarmed)
-    output.show(listed, form, _show)
+        schedules = client.schedules.list(workflow_id).schedules
+    output.show(Triggers(workflow_id, schedules, listed.triggers), form, _show)
 
 
-def _show(listed: "TriggerList") -> None:
+def _show(listed: Triggers) -> None:
+    if listed.schedules:
+        show_list(listed.schedules)
+    if not listed.triggers and listed.schedules:
+        return
+    if listed.schedules:
+        tables.stdout().print()
     rows = [
         (trigger["trigger_id"], ", ".join(trigger["signals"]), _state(trigger), trigger["kept"], _fired(trigger))
         for trigger in listed.triggers
@@ -51,6 +79,45 @@ def _show(listed: "TriggerList") -> None:
     if waiting:
         tables.stdout().print()
         tables.show(("trigger", "join value", "there", "waits for"), waiting)
+
+
+@group.command()
+def show(
+    workflow_id: WorkflowId,
+    *,
+    trigger_id: Annotated[
+        str | None, typer.Option("--trigger", metavar="ID", help="Show only this time trigger.")
+    ] = None,
+    count: Annotated[
+        int,
+        typer.Option("--ticks", "-n", metavar="N", min=1, max=TICKS_MAX, help="Show the next N and the last N ticks."),
+    ] = TICKS_SHOWN,
+    url: Url = URL,
+    form: Output = Form.TEXT,
+) -> None:
+    """Show the time triggers of a workflow: the next ticks, and the last ticks with the outcome of each.
+
+    An outcome is started, refused, passed over (by the catch-up policy) or not armed.
+
+    \b
+    Examples:
+      kapelle trigger show etl
+      kapelle trigger show etl --trigger 5c0b3a1f2e4d6978 -n 20
+      kapelle trigger show etl -o json
+    """
+    with connected(url) as client:
+        ids = [trigger_id] if trigger_id else [one.trigger_id for one in client.schedules.list(workflow_id).schedules]
+        schedules = [client.schedules.get(workflow_id, one, upcoming=count, last=count) for one in ids]
+    output.show(schedules, form, _show_schedules)
+
+
+def _show_schedules(schedules: "list[ScheduleRecord]") -> None:
+    for number, schedule in enumerate(schedules):
+        if number:
+            tables.stdout().print()
+        show_schedule(schedule)
+    if not schedules:
+        output.say("the workflow has no time triggers")
 
 
 def _state(trigger: "Object") -> str:

@@ -26,6 +26,9 @@ Param = Annotated[
     ),
 ]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Record this reason in the history.")]
+Timeout = Annotated[
+    float | None, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Stop watching after this time.")
+]
 RequestId = Annotated[
     str | None,
     typer.Option(

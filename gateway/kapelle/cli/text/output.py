@@ -78,12 +78,12 @@ def show_outcome(done: msgspec.Struct, form: Form, text: str) -> None:
 
 def say(text: str, style: str = "dim") -> None:
     """A remark on the answer."""
-    _stderr().print(Text(text, style), soft_wrap=True)
+    stderr().print(Text(text, style), soft_wrap=True)
 
 
 def error(text: str) -> None:
     """Why there is no answer: one paragraph."""
-    _stderr().print(Text.assemble(("error: ", "bold red"), text), soft_wrap=True)
+    stderr().print(Text.assemble(("error: ", "bold red"), text), soft_wrap=True)
 
 
 def command(*words: str | int) -> str:
@@ -96,6 +96,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
 
 
-def _stderr() -> Console:
+def stderr() -> Console:
+    """The console of remarks and errors."""
     # Made when it is needed: tests and shells put other files in place of stderr.
     return Console(stderr=True, highlight=False)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
-from calendar import monthrange
 from collections.abc import Iterator
 from datetime import date
 from itertools import product
 from typing import Final
 
 from kapelle.processors.calendar.cron import Cron
-from kapelle.processors.calendar.days import days_in, month_of
+from kapelle.processors.calendar.days import Month, days_in, month_of
 from kapelle.processors.calendar.limits import DAY_MS
 
 EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
@@ -22,11 +22,11 @@ class Clock:
 
     def __init__(self, cron: Cron) -> None:
         times = product(cron.hours, cron.minutes, cron.seconds)
-        self._times = [((hour * 60 + minute) * 60 + second) * 1000 for hour, minute, second in times]
+        # As an array, because thousands of schedules are kept, and some have hundreds of times in a day.
+        self._times = array("i", (((hour * 60 + minute) * 60 + second) * 1000 for hour, minute, second in times))
         self._rules, self._months, self._years = cron.days, cron.months, cron.years
         self._known_years = frozenset(cron.years)
-        # By first weekday and length, of which there are 28.
-        self._days: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._days: dict[Month, tuple[int, ...]] = {}  # there are 28 kinds of months
 
     def after(self, at_ms: int) -> int | None:
         """The first time after that one."""
@@ -62,10 +62,11 @@ class Clock:
         """The days of a month."""
         if month not in self._months or year not in self._known_years:
             return ()
-        kind = monthrange(year, month)
-        if kind not in self._days:
-            self._days[kind] = days_in(month_of(year, month), self._rules)
-        return self._days[kind]
+        kind = month_of(year, month)
+        days = self._days.get(kind)
+        if days is None:
+            days = self._days[kind] = days_in(kind, self._rules)
+        return days
 
     def _days_from(self, day: int) -> Iterator[int]:
         """Its days from that one on."""

@@ -87,7 +87,7 @@ def check_cron(text: str) -> None:
     cron = cron_of(text)
     if len(cron.seconds) > 1 or _are_close(cron.minutes, cron.hours):
         raise BadCron("times that are at least two minutes apart")
-    months = (month_of(year, month) for year in cron.years for month in cron.months)
+    months = {month_of(year, month) for year in cron.years for month in cron.months}
     if not any(days_in(month, cron.days) for month in months):
         raise BadCron(f"a day that exists in at least one of the years from {YEAR_FIRST} to {YEAR_LAST}")
 

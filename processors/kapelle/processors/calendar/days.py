@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from calendar import monthrange
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 SUNDAY: Final = 0
 SATURDAY: Final = 6
 WEEK_DAYS: Final = 7
+MONTHS_CACHED: Final = 4_096  # of the years from 1970 to 2199 all
 
 
 class Month(msgspec.Struct, frozen=True):
@@ -40,6 +42,7 @@ class Month(msgspec.Struct, frozen=True):
         return day
 
 
+@lru_cache(maxsize=MONTHS_CACHED)
 def month_of(year: int, month: int) -> Month:
     """A month of the Gregorian calendar."""
     weekday, length = monthrange(year, month)

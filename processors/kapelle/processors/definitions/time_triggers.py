@@ -108,7 +108,7 @@ def check_time_triggers(triggers: tuple[TimeTrigger, ...], path: str, report: Re
         if any(problem.path.startswith(f"{here}.") for problem in report.problems):
             continue  # what is wrong with it names no times
         schedule = schedule_from(trigger)
-        if times_of(schedule).next_after(-1) is None and trigger.start is not None:
+        if trigger.start is not None and times_of(schedule).next_after(-1) is None:
             report.add(at(here, "start"), trigger.start, "a start that is not after the last time of the trigger")
         first = known.setdefault(schedule, here)
         if first != here:

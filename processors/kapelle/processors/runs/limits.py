@@ -29,7 +29,7 @@ class Around(msgspec.Struct, frozen=True):
     """What counts for the permits of every leaf step of a run."""
 
     tags: tuple[str, ...]  # of the composite steps and workflows above
-    limits: Mapping[str, Limit]  # by key: of trees of instances, the innermost first, and then of the workflow
+    limits: Mapping[str, Limit]  # by key, in the order in which attempts ask: of trees of instances, of the workflow
     criticality: Criticality
     workflow_id: str  # at the top of the tree
 
@@ -63,7 +63,9 @@ def has_limits(run: RunRow, plan: Plan) -> bool:
 def around_of(key: str, run: RunRow, plan: Plan) -> Around:
     """What counts for every leaf step of a run."""
     parent = run.parent
-    limits = {tree_key(tree): Limit(most) for tree, most in reversed(step_limits(key, run, plan).items())}
+    trees, root = step_limits(key, run, plan), key if parent is None else parent.root
+    # By their keys, whatever the order of the map that was sent: all attempts must have one order. The root comes last.
+    limits = {tree_key(tree): Limit(trees[tree]) for tree in sorted(trees, key=lambda tree: (tree == root, tree))}
     of_workflow = step_concurrency(run.run_properties)
     if of_workflow is not None:
         limits[workflow_limit_key(_home_of(run))] = of_workflow
@@ -83,7 +85,7 @@ def _home_of(run: RunRow) -> str:
 
 
 def step_limits(key: str, run: RunRow, plan: Plan) -> dict[str, int]:
-    """By instance, from the root to the one with this key: how many steps may run in it and its children."""
+    """By instance, of the one with this key and those above: how many steps may run in it and its children."""
     above = dict(run.parent.step_limits) if run.parent is not None else {}
     own = plan.workflow.instance_step_concurrency
     return above if own is None else {**above, key: own}

@@ -6,9 +6,9 @@
 | `workflow/<id>` | all instances of a workflow, with iterations and rounds | its properties have `step_concurrency` |
 | `tree/<instance>` | an instance and all its children | its definition has `instance_step_concurrency` |
 
-1. An attempt asks for one permit after the other, and keeps those that it has: first of the trees, from the innermost
-   to the outermost, then of the workflow, then of the tags in the order of their names. Every attempt asks in the same
-   order, so no circle of attempts can wait for each other. The narrowest limit comes first, so what waits for a limit
+1. An attempt asks for one permit after the other, and keeps those that it has: first of the trees in the order of their
+   keys, but of the root last, then of the workflow, then of the tags in the order of their names. Every attempt asks in
+   the same order, so no circle of attempts can wait for each other. Narrow limits come first, so what waits for a limit
    of its own instance or workflow holds no permit of a tag that steps of others could use.
 2. Only leaf steps need permits. A composite step that held one while its children wait for it would wait for ever.
 3. A partition remembers whether a tag is limited. The first attempt with a new tag asks and makes `permits` tell the

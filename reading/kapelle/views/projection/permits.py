@@ -12,7 +12,7 @@ from kapelle.views.rows import Cell, Cells, Key, Rows
 from kapelle.views.schema_gates import GONE, HOLDS, TREES, WAITS
 
 ENGINE: Final = "kapelle"  # the author of a limit that a definition contains
-Asked = c.PermitQueued | c.PermitGranted | c.PermitReturned
+PermitEvent = c.PermitQueued | c.PermitGranted | c.PermitReturned
 
 
 def kind_of(limited: str) -> str:
@@ -41,7 +41,7 @@ def _limit_removed(rows: Rows, entry: Entry, event: c.LimitRemoved) -> None:
     _note(rows, entry, event, "Removed the limit")
 
 
-def _permit_key(event: Asked) -> Key:
+def _permit_key(event: PermitEvent) -> Key:
     holder = event.holder
     return (event.limited, holder.key, holder.step_id, holder.run_id, holder.iteration, holder.attempt)
 
