@@ -1,4 +1,4 @@
-"""The shapes of health, readiness, and dead letters that were published again."""
+"""The shapes of health and readiness."""
 
 from enum import StrEnum
 
@@ -46,13 +46,3 @@ class Readiness(Struct, kw_only=True):
     mode: Mode
     views: ViewHealth
     detail: str | UnsetType = UNSET
-
-
-class Redriven(Struct, kw_only=True):
-    """A record that was published again: its new place, and how often it was published again."""
-
-    letter: int
-    topic: str
-    partition: int
-    offset: int
-    redriven: int

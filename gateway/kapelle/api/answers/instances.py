@@ -121,14 +121,14 @@ class RuntimeOverview(Struct, kw_only=True):
     run_status: InstanceStatus
 
 
-class ToldRun(Run, kw_only=True):
+class DetailedRun(Run, kw_only=True):
     """A run of an instance, with what was asked for by `aggregated` and `enriched`."""
 
     aggregated_info: AggregatedInfo | UnsetType = UNSET
     runtime_overview: RuntimeOverview | UnsetType = UNSET
 
 
-class Counts(Struct, kw_only=True):
+class InstanceCounts(Struct, kw_only=True):
     """The number of instances in each status."""
 
     total_count: int
@@ -188,7 +188,7 @@ class InstanceTimeline(Struct, kw_only=True):
 
 
 class StartStatus(StrEnum):
-    """What came of a start. DUPLICATED: the request was made before. STOPPED, FAILED: it ended before it could run."""
+    """The outcome of a start. DUPLICATED: the request was made before. STOPPED, FAILED: it could not run."""
 
     CREATED = "CREATED"
     DUPLICATED = "DUPLICATED"

@@ -33,7 +33,7 @@ class Limit(Struct, kw_only=True):
     extra_info: Members
 
 
-class ToldLimit(Limit, kw_only=True):
+class DetailedLimit(Limit, kw_only=True):
     """A limit with its last changes."""
 
     timeline: list[Change]
@@ -54,7 +54,7 @@ class ChangedLimit(RemovedLimit, kw_only=True):
     max_allowed: int
 
 
-class Asking(Struct, kw_only=True):
+class PermitRequest(Struct, kw_only=True):
     """An attempt that has asked for a permit."""
 
     workflow_id: str
@@ -70,14 +70,14 @@ class Asking(Struct, kw_only=True):
     queued_time: AtMs | None
 
 
-class Holder(Asking, kw_only=True):
+class PermitHolder(PermitRequest, kw_only=True):
     """An attempt that holds a permit."""
 
     granted_time: AtMs
     waited_ms: int
 
 
-class Waiting(Asking, kw_only=True):
+class PermitWaiter(PermitRequest, kw_only=True):
     """An attempt that waits for a permit. A place that is too far back to be counted is null."""
 
     place: int | None

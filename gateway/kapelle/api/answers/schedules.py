@@ -12,7 +12,7 @@ from kapelle.processors.definitions.models import CatchUp
 from kapelle.schemas.contracts import BackfillStatus, InstanceStatus
 
 
-class Times(Struct, kw_only=True):
+class Schedule(Struct, kw_only=True):
     """A schedule: a cron text or an interval, on the clock of a zone."""
 
     type: ScheduleType
@@ -31,7 +31,7 @@ class PauseScope(StrEnum):
     TRIGGER = "TRIGGER"
 
 
-class Pause(Struct, kw_only=True):
+class SchedulePause(Struct, kw_only=True):
     """Who has paused a time trigger, when and why."""
 
     by: str
@@ -47,8 +47,8 @@ class NextTick(Struct, kw_only=True):
     due_at: AtMs
 
 
-class Fate(StrEnum):
-    """What became of ticks."""
+class TickFate(StrEnum):
+    """The outcome of ticks."""
 
     STARTED = "STARTED"
     REFUSED = "REFUSED"
@@ -57,9 +57,9 @@ class Fate(StrEnum):
 
 
 class PastTick(Struct, kw_only=True):
-    """What became of a tick, or of several that were not started, from the first to the last."""
+    """The outcome of a tick, or of several that were not started, from the first to the last."""
 
-    fate: Fate
+    fate: TickFate
     scheduled_at: AtMs | None
     due_at: AtMs | None
     workflow_instance_id: int | None
@@ -83,8 +83,8 @@ class ScheduleState(StrEnum):
     ENDED = "ENDED"
 
 
-class TimeTrigger(Times, kw_only=True):
-    """A time trigger: its times, its state, its next and last ticks, and the number of ticks by their fate."""
+class TimeTrigger(Schedule, kw_only=True):
+    """A time trigger: its times, its state, its next and last ticks, and the number of ticks by fate."""
 
     workflow_id: str
     trigger_id: str
@@ -92,7 +92,7 @@ class TimeTrigger(Times, kw_only=True):
     catch_up: CatchUp
     fuzzy_max_delay_ms: int
     state: ScheduleState
-    paused: Pause | None
+    paused: SchedulePause | None
     armed_at: AtMs | None
     disarmed_at: AtMs | None
     next: list[NextTick]
@@ -125,7 +125,7 @@ class PreviewedTime(Struct, kw_only=True):
     note: str | None
 
 
-class Preview(Times, kw_only=True):
+class Preview(Schedule, kw_only=True):
     """The next times of a schedule."""
 
     since: AtMs = field(name="from")
@@ -160,7 +160,7 @@ class Backfill(Struct, kw_only=True):
     rerun: bool
     concurrency: int
     trigger_id: str | None
-    schedule: Times
+    schedule: Schedule
     params: Members
     total: int
     decided: int
@@ -196,7 +196,7 @@ class BackfillAnswer(Backfill, kw_only=True):
     message: str | UnsetType | None = UNSET
 
 
-class Slot(Struct, kw_only=True):
+class BackfillSlot(Struct, kw_only=True):
     """A slot of a backfill. One that exists has an instance, and gets no other."""
 
     scheduled_at: AtMs
@@ -205,11 +205,11 @@ class Slot(Struct, kw_only=True):
     workflow_instance_id: int | None
 
 
-class Plan(Struct, kw_only=True):
+class BackfillPlan(Struct, kw_only=True):
     """What a backfill would start: the first and the last slots, in the order in which they start."""
 
     workflow_id: str
     backfill_id: str
     total: int
     existing: int
-    slots: list[Slot]
+    slots: list[BackfillSlot]

@@ -1,4 +1,4 @@
-"""The shapes of signals, of the triggers that want them, and of what came of them."""
+"""The shapes of signals, of the triggers that want them, and of their outcomes."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from kapelle.api.answers.common import AtMs, Members, Value
 
 
 class SignalStatus(StrEnum):
-    """What came of an announcement."""
+    """The outcome of an announcement."""
 
     ACCEPTED = "ACCEPTED"
     DUPLICATED = "DUPLICATED"
@@ -29,7 +29,7 @@ class AnnouncedSignal(Struct, kw_only=True):
 
 
 class HookStatus(StrEnum):
-    """What came of a delivery. FILTERED: the rule excludes it. CONFIRMED: a subscription was confirmed."""
+    """The outcome of a delivery. FILTERED: the rule excludes it. CONFIRMED: a subscription was confirmed."""
 
     ANNOUNCED = "ANNOUNCED"
     FILTERED = "FILTERED"
@@ -85,14 +85,14 @@ class RefusedSignal(Struct, kw_only=True):
 
 
 class SubscriberType(StrEnum):
-    """What wants to hear of signals."""
+    """The kinds of subscribers to signals."""
 
     TRIGGER = "TRIGGER"
     STEP = "STEP"
 
 
 class VerdictType(StrEnum):
-    """What came of a signal for one subscriber."""
+    """The outcome of a signal for one subscriber."""
 
     FIRED = "FIRED"
     KEPT = "KEPT"
@@ -107,7 +107,7 @@ class VerdictType(StrEnum):
 
 
 class FiringStatus(StrEnum):
-    """What came of the start that a trigger asked for."""
+    """The outcome of the start that a trigger asked for."""
 
     CREATED = "CREATED"
     DUPLICATED = "DUPLICATED"
@@ -124,7 +124,7 @@ class Condition(Struct, kw_only=True):
 
 
 class Verdict(Struct, kw_only=True):
-    """What came of a signal for a trigger or a step, and why."""
+    """The outcome of a signal for a trigger or a step, and why."""
 
     type: SubscriberType
     workflow_id: str
@@ -179,7 +179,7 @@ class KeptSignals(Struct, kw_only=True):
     count: int
 
 
-class Join(Struct, kw_only=True):
+class WaitingJoin(Struct, kw_only=True):
     """The signals with a join value that wait, and the names that are missing."""
 
     join_value: Value
@@ -187,7 +187,7 @@ class Join(Struct, kw_only=True):
     waiting_for: list[str]
 
 
-class Decision(Struct, kw_only=True):
+class TriggerDecision(Struct, kw_only=True):
     """The last time that a trigger fired, or did not although all signals were there."""
 
     time: AtMs
@@ -199,11 +199,11 @@ class Decision(Struct, kw_only=True):
     reason: str | UnsetType | None = UNSET
 
 
-class Decisions(Struct, kw_only=True):
+class TriggerDecisions(Struct, kw_only=True):
     """The last decisions of a trigger. Null: there was none."""
 
-    fired: Decision | None = field(name="FIRED")
-    skipped: Decision | None = field(name="SKIPPED")
+    fired: TriggerDecision | None = field(name="FIRED")
+    skipped: TriggerDecision | None = field(name="SKIPPED")
 
 
 class Trigger(Struct, kw_only=True):
@@ -219,8 +219,8 @@ class Trigger(Struct, kw_only=True):
     condition: str | None
     dedup_expr: str | None
     kept: int
-    waiting: list[Join]
-    latest: Decisions
+    waiting: list[WaitingJoin]
+    latest: TriggerDecisions
 
 
 class Triggers(Struct, kw_only=True):
@@ -231,7 +231,7 @@ class Triggers(Struct, kw_only=True):
 
 
 class SeenSignal(Signal, kw_only=True):
-    """The latest signal of a name, and what came of it."""
+    """The latest signal of a name, and its outcome."""
 
     verdict: Verdict
 

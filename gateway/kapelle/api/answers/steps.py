@@ -127,7 +127,7 @@ class Step(Struct, kw_only=True):
     permits: list[NeededPermit] | UnsetType = UNSET
 
 
-class ToldStep(Step, kw_only=True):
+class DetailedStep(Step, kw_only=True):
     """An attempt of a step with its timeline."""
 
     timeline: list[TimelineEntry]

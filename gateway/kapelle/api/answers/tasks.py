@@ -34,7 +34,7 @@ class Tasks(Struct, kw_only=True):
     cancelled: list[str]
 
 
-class Result(Struct, kw_only=True):
+class ReportResult(Struct, kw_only=True):
     """Whether the engine accepted a report. Null: not known yet."""
 
     token: str
@@ -42,10 +42,10 @@ class Result(Struct, kw_only=True):
     reason: str | UnsetType = UNSET
 
 
-class Results(Struct, kw_only=True):
+class ReportResults(Struct, kw_only=True):
     """The results of reports, in their order, and the tokens of tasks that were taken back."""
 
-    results: list[Result]
+    results: list[ReportResult]
     cancelled: list[str]
 
 

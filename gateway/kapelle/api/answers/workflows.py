@@ -34,7 +34,7 @@ class PropertiesSnapshot(Struct, kw_only=True):
     create_time: AtMs
 
 
-class Overview(Workflow, kw_only=True):
+class WorkflowOverview(Workflow, kw_only=True):
     """A workflow on one page. `instances` has the number of its instances in each status."""
 
     default_version_id: int

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request, Response
 
 from kapelle.api.answers.common import Page as AnswerPage
-from kapelle.api.answers.schedules import Backfill, BackfillAnswer, ChangedBackfill, Plan, UnchangedBackfill
+from kapelle.api.answers.schedules import Backfill, BackfillAnswer, BackfillPlan, ChangedBackfill, UnchangedBackfill
 from kapelle.api.bodies import BackfillActionBody, BackfillBody
 from kapelle.api.callers import Caller, Page, Reader, WorkflowId, Writer
 from kapelle.api.commands import members_of
@@ -25,7 +25,9 @@ router = APIRouter(prefix="/workflows/{workflow_id}/backfills", tags=["backfills
 BackfillId = Annotated[str, Path(min_length=1, max_length=64, description="The id of a backfill.")]
 STARTS: Responses = {
     **WRITES,
-    200: answer(Plan, UnchangedBackfill, description="What a dry run found, or a backfill that was running already."),
+    200: answer(
+        BackfillPlan, UnchangedBackfill, description="What a dry run found, or a backfill that was running already."
+    ),
     201: answer(ChangedBackfill, description="The backfill was started or continued."),
 }
 

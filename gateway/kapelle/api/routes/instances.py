@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 from msgspec import structs
 
 from kapelle.api.answers.common import Page as AnswerPage
-from kapelle.api.answers.instances import Counts, InstanceTimeline, Matrix, Run, ToldRun
+from kapelle.api.answers.instances import DetailedRun, InstanceCounts, InstanceTimeline, Matrix, Run
 from kapelle.api.callers import InstanceAt, InstanceId, Page, Reader, RunSelector, WorkflowId, number_of
 from kapelle.api.context import Context, json_response
 from kapelle.api.filters import InstanceFilters
@@ -79,7 +79,7 @@ async def list_all(here: Reader, page: Page, filters: InstanceFilters, workflow_
     return json_response(instances, mark=mark)
 
 
-@router.get("/instances/counts", summary="Count instances", dependencies=VIEWER, responses=READS | ok(Counts))
+@router.get("/instances/counts", summary="Count instances", dependencies=VIEWER, responses=READS | ok(InstanceCounts))
 async def count_all(here: Reader, workflow_id: OneWorkflow = None) -> Response:
     """The number of instances in each status, of one workflow or of all."""
     mark = here.watermark()
@@ -88,7 +88,10 @@ async def count_all(here: Reader, workflow_id: OneWorkflow = None) -> Response:
 
 
 @router.get(
-    "/{workflow_id}/instances", summary="List instances", dependencies=VIEWER, responses=READS | ok(AnswerPage[ToldRun])
+    "/{workflow_id}/instances",
+    summary="List instances",
+    dependencies=VIEWER,
+    responses=READS | ok(AnswerPage[DetailedRun]),
 )
 async def list_instances(
     here: Reader, workflow_id: WorkflowId, page: Page, filters: InstanceFilters, *, aggregated: Aggregated = False
@@ -128,7 +131,7 @@ async def get_matrix(
     "/{workflow_id}/instances/{instance_id}",
     summary="Get an instance",
     dependencies=VIEWER,
-    responses=READS | ok(ToldRun),
+    responses=READS | ok(DetailedRun),
 )
 async def get_instance(
     here: Reader, at: InstanceAt, *, aggregated: Aggregated = False, enriched: Enriched = False
@@ -168,7 +171,7 @@ async def list_runs(here: Reader, workflow_id: WorkflowId, instance_id: Instance
     "/{workflow_id}/instances/{instance_id}/runs/{run_id}",
     summary="Get a run",
     dependencies=VIEWER,
-    responses=READS | ok(ToldRun),
+    responses=READS | ok(DetailedRun),
 )
 async def get_run(
     here: Reader, at: InstanceAt, run_id: RunSelector, *, aggregated: Aggregated = False, enriched: Enriched = False

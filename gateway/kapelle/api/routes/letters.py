@@ -7,7 +7,7 @@ import anyio.to_thread
 from fastapi import APIRouter, Path, Query, Response
 
 from kapelle.api.answers.common import Elements
-from kapelle.api.answers.health import Redriven
+from kapelle.api.answers.letters import Letter, Redriven
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import NotFound, Unprocessable
 from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
@@ -15,7 +15,7 @@ from kapelle.api.shapes import Responses, ok
 from kapelle.topology.embedded.errors import UnknownPlace
 from kapelle.topology.embedded.letters import EmbeddedLetters
 from kapelle.topology.journal import EmbeddedJournal
-from kapelle.topology.letters import NotRedrivable, Shown
+from kapelle.topology.letters import NotRedrivable
 
 router = APIRouter(tags=["dead letters"])
 
@@ -42,7 +42,7 @@ def _missing(offset: int) -> NotFound:
     "/dead-letters",
     summary="List dead letters",
     dependencies=VIEWER,
-    responses=READS | {422: WRITES[422]} | ok(Elements[Shown]),
+    responses=READS | {422: WRITES[422]} | ok(Elements[Letter]),
 )
 async def list_letters(
     here: Here,
@@ -59,7 +59,7 @@ async def list_letters(
     "/dead-letters/{offset}",
     summary="Get a dead letter",
     dependencies=VIEWER,
-    responses=READS | {422: WRITES[422]} | ok(Shown),
+    responses=READS | {422: WRITES[422]} | ok(Letter),
 )
 async def get_letter(here: Here, offset: Offset) -> Response:
     """One dead letter, by its offset."""

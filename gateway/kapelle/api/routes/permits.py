@@ -8,7 +8,15 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from kapelle.api import convertors  # noqa: F401 - routes say `{name:name}`
 from kapelle.api.answers.common import Page as AnswerPage
-from kapelle.api.answers.permits import ChangedLimit, Holder, Kind, Limit, RemovedLimit, ToldLimit, Waiting
+from kapelle.api.answers.permits import (
+    ChangedLimit,
+    DetailedLimit,
+    Kind,
+    Limit,
+    PermitHolder,
+    PermitWaiter,
+    RemovedLimit,
+)
 from kapelle.api.bodies import LimitBody
 from kapelle.api.callers import Caller, Page, Reader, Writer
 from kapelle.api.commands import Question, ask, members_of, settled
@@ -78,7 +86,10 @@ async def list_tags(here: Reader, page: Page, prefix: Prefix = "") -> Response:
 
 
 @router.get(
-    "/tag-permits/{tag:name}", summary="Get the limit of a tag", dependencies=VIEWER, responses=READS | ok(ToldLimit)
+    "/tag-permits/{tag:name}",
+    summary="Get the limit of a tag",
+    dependencies=VIEWER,
+    responses=READS | ok(DetailedLimit),
 )
 async def get_tag(here: Reader, tag: Tag) -> Response:
     """The limit of a tag, with its last changes and their authors."""
@@ -133,7 +144,7 @@ async def list_limits(
     f"{ONE}/holders",
     summary="List the holders of permits",
     dependencies=VIEWER,
-    responses=READS | ok(AnswerPage[Holder]),
+    responses=READS | ok(AnswerPage[PermitHolder]),
 )
 async def list_holders(here: Reader, kind: KindAt, name: Name, page: Page) -> Response:
     """The attempts that hold a permit, in the order in which they asked for it."""
@@ -148,7 +159,7 @@ async def list_holders(here: Reader, kind: KindAt, name: Name, page: Page) -> Re
     f"{ONE}/waiting",
     summary="List the attempts that wait for a permit",
     dependencies=VIEWER,
-    responses=READS | ok(AnswerPage[Waiting]),
+    responses=READS | ok(AnswerPage[PermitWaiter]),
 )
 async def list_waiting(here: Reader, kind: KindAt, name: Name, page: Page) -> Response:
     """The attempts that wait for a permit, in the order of the queue, with their places and how long they have waited.
@@ -162,7 +173,7 @@ async def list_waiting(here: Reader, kind: KindAt, name: Name, page: Page) -> Re
     return json_response(queue, mark=mark)
 
 
-@router.get(ONE, summary="Get a limit", dependencies=VIEWER, responses=READS | ok(ToldLimit))
+@router.get(ONE, summary="Get a limit", dependencies=VIEWER, responses=READS | ok(DetailedLimit))
 async def get_limit(here: Reader, kind: KindAt, name: Name) -> Response:
     """The limit of a tag, a workflow or a tree."""
     return await _shown(here, f"{kind.value}/{name}")

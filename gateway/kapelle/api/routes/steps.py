@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from kapelle.api.answers.common import Page as AnswerPage
 from kapelle.api.answers.instances import Run, SettledRun, Started
-from kapelle.api.answers.steps import Step, ToldStep
+from kapelle.api.answers.steps import DetailedStep, Step
 from kapelle.api.bodies import ActionBody, ResumeBody, StepRestartBody, UpstreamMode
 from kapelle.api.callers import Caller, InstanceAt, Page, Reader, RunSelector, StepActionAt, StepAt, Writer, number_of
 from kapelle.api.commands import members_of, text_of
@@ -71,7 +71,7 @@ async def _latest(here: Context, at: tuple[str, int]) -> int | None:
     return None if latest is None else latest[0]
 
 
-@router.get("/steps/{step_id}", summary="Get a step", dependencies=VIEWER, responses=READS | ok(ToldStep))
+@router.get("/steps/{step_id}", summary="Get a step", dependencies=VIEWER, responses=READS | ok(DetailedStep))
 async def get_step(here: Reader, at: StepAt) -> Response:
     """The latest attempt of a step, over all runs."""
     return await _shown(here, at)
@@ -99,7 +99,7 @@ async def list_children(here: Reader, at: StepAt, page: Page, status: Status = [
     "/runs/{run_id}/steps/{step_id}/attempts/{attempt}",
     summary="Get an attempt",
     dependencies=VIEWER,
-    responses=READS | ok(ToldStep),
+    responses=READS | ok(DetailedStep),
 )
 async def get_attempt(here: Reader, at: StepAt, run_id: RunSelector, attempt: RunSelector) -> Response:
     """One attempt of a step in one run."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from kapelle.api.answers.tasks import Results, Tasks
+from kapelle.api.answers.tasks import ReportResults, Tasks
 from kapelle.api.bodies import PollBody, ReportsBody
 from kapelle.api.callers import Writer
 from kapelle.api.claims import Claims, Poll
@@ -42,7 +42,7 @@ async def poll(request: Request, here: Here, body: PollBody) -> Response:  # noq
     return json_response({"tasks": [msgspec.structs.asdict(task) for task in tasks], "cancelled": cancelled})
 
 
-@router.post("/reports", summary="Report on tasks", responses=WRITES | ok(Results))
+@router.post("/reports", summary="Report on tasks", responses=WRITES | ok(ReportResults))
 async def reports(request: Request, here: Here, caller: Writer, body: ReportsBody) -> Response:
     """Send heartbeats and results of tasks. Only the first result of an attempt takes effect."""
     written = _as_written((await members_of(request)).get("reports"))

@@ -6,7 +6,14 @@ from fastapi import APIRouter, Query, Response
 
 from kapelle.api.answers.common import Page as AnswerPage
 from kapelle.api.answers.common import Settled
-from kapelle.api.answers.workflows import EnrichedVersion, Overview, SettledAll, Version, Workflow, WorkflowTimeline
+from kapelle.api.answers.workflows import (
+    EnrichedVersion,
+    SettledAll,
+    Version,
+    Workflow,
+    WorkflowOverview,
+    WorkflowTimeline,
+)
 from kapelle.api.bodies import ActionBody
 from kapelle.api.callers import Caller, EndAction, EndActionAt, Page, Reader, Selector, WorkflowId, Writer
 from kapelle.api.commands import Question, ask, settled
@@ -88,7 +95,7 @@ async def get_version(
     "/{workflow_id}/overview",
     summary="Get an overview of a workflow",
     dependencies=VIEWER,
-    responses=READS | ok(Overview),
+    responses=READS | ok(WorkflowOverview),
 )
 async def get_overview(here: Reader, workflow_id: WorkflowId) -> Response:
     """The versions and properties of a workflow, and the number of its instances in each status."""
