@@ -5,6 +5,7 @@ from typing import Final
 
 from fastapi import FastAPI
 
+from kapelle.api import page
 from kapelle.api.access import Guard
 from kapelle.api.body_limits import BodyLimit
 from kapelle.api.claims import Claims
@@ -41,6 +42,7 @@ def create_app(journal: Journal, views: Views, settings: ApiSettings | None = No
     app.state.claims = Claims(app.state.context)
     app.state.requests = Requests()
     app.include_router(HEALTH, prefix=BASE, include_in_schema=False)
+    app.include_router(page.router)
     for prefix, router in ROUTED:
         app.include_router(router, prefix=prefix)
     for kind in HANDLED:
