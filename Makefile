@@ -10,8 +10,10 @@ PROOF_engine := tests.proof.engine.prove
 PROOF_signals := tests.proof.signals.prove
 PROOF_composites := tests.proof.composites.prove
 PROOF_permits := tests.proof.permits.prove
+PROOF_schedules := tests.proof.schedules.prove
 PROOF_trees := tests.proof.composites.simulate
 PROOF_limits := tests.proof.permits.simulate
+PROOF_ticks := tests.proof.schedules.simulate
 
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --upgrade --quiet
 
@@ -55,8 +57,8 @@ schemas: $(READY) ## Generate the Python types from the Avro contracts
 bench: $(READY) ## Run a benchmark: NAME=spine [QUICK=1]; its last line is its figures as JSON
 	$(BIN)/python -m benchmarks.$(or $(NAME),spine) $(if $(QUICK),--quick)
 
-prove: $(READY) ## Prove runtime, engine, signals, composite steps and permits on a real broker under faults; NAME=spine, engine, signals, composites or permits for one of them; NAME=trees or limits: 10,000 simulated schedules
-	@set -e; for proof in $(foreach name,$(or $(NAME),spine engine signals composites permits),$(or $(PROOF_$(name)),$(error Expected NAME=spine, engine, signals, composites, permits, trees or limits, but found $(name)))); do $(BIN)/python -m $$proof; done
+prove: $(READY) ## Prove runtime, engine, signals, composite steps, permits and schedules on a real broker under faults; NAME=spine, engine, signals, composites, permits or schedules for one of them; NAME=trees, limits or ticks: 10,000 simulated schedules
+	@set -e; for proof in $(foreach name,$(or $(NAME),spine engine signals composites permits schedules),$(or $(PROOF_$(name)),$(error Expected NAME=spine, engine, signals, composites, permits, schedules, trees, limits or ticks, but found $(name)))); do $(BIN)/python -m $$proof; done
 
 up: $(READY) ## Leave a Kafka broker running to work with, and say where it is
 	$(BIN)/python -m tests.support.broker up

@@ -93,6 +93,7 @@ def checks_of_kept(stream: Stream) -> Checks:
     return checks_of(stream)
 
 
+@cache
 def _check(form: KeyForm, contract: type[msgspec.Struct], most: int) -> Unfit:
     if form is KeyForm.ANY or contract is Foreign:
         return _fit

@@ -64,7 +64,7 @@ SCHEDULE_TABLES: Final = (
     # The last ticks of a time trigger. Those that were not started one after the other are one row with their count.
     """CREATE TABLE ticks (
         workflow_id TEXT, trigger_id TEXT, position INTEGER, number INTEGER,
-        fate TEXT, scheduled_at_ms INTEGER, instance_id INTEGER, reason TEXT,
+        fate TEXT, scheduled_at_ms INTEGER, late_ms INTEGER, instance_id INTEGER, reason TEXT,
         count INTEGER, after_ms INTEGER, upto_ms INTEGER, at_ms INTEGER,
         PRIMARY KEY (workflow_id, trigger_id, position, number)
     ) WITHOUT ROWID""",

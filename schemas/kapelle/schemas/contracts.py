@@ -864,10 +864,12 @@ class Tick(Contract, frozen=True, gc=False):
         r'was started."},'
         r'{"name":"is_new","type":"boolean","default":true,"doc":"Whether the instance was created now. False if an ear'
         r'lier start has the same request id."},'
+        r'{"name":"late_ms","type":"long","default":0,"doc":"How long after its due time it was decided on. The due tim'
+        r'e is the scheduled time, and the delay if the trigger has one."},'
         r'{"name":"reason","type":"string","default":"","doc":"The reason why nothing was started, as text for people."'
         r'}],"doc":"A scheduled time of a time trigger or of a backfill, and the outcome."}'
     )
-    FINGERPRINT: ClassVar[int] = 0x61C7FA7C689D8750
+    FINGERPRINT: ClassVar[int] = 0xD3C01D8A2D984E3D
 
     # The time that the schedule names.
     scheduled_at_ms: int
@@ -877,6 +879,9 @@ class Tick(Contract, frozen=True, gc=False):
     instance_id: int | None = None
     # Whether the instance was created now. False if an earlier start has the same request id.
     is_new: bool = True
+    # How long after its due time it was decided on. The due time is the scheduled time, and the delay if the trigger
+    # has one.
+    late_ms: int = 0
     # The reason why nothing was started, as text for people.
     reason: str = ""
 
@@ -891,6 +896,7 @@ class Tick(Contract, frozen=True, gc=False):
                 request_id_,
                 b"\x00" if self.instance_id is None else b"\x02" + wire.long(self.instance_id),
                 wire.boolean(self.is_new),
+                wire.long(self.late_ms),
                 wire.SIZES[len(reason_)],
                 reason_,
             )
@@ -909,10 +915,14 @@ class Tick(Contract, frozen=True, gc=False):
             instance_id_, at = None, at + 1
         is_new_, at = wire.boolean_at(data, at)
         if (n := data[at]) & 129:
+            late_ms_, at = wire.long_at(data, at)
+        else:
+            late_ms_, at = n >> 1, at + 1
+        if (n := data[at]) & 129:
             reason_, at = wire.string_at(data, at)
         else:
             reason_ = data[at + 1 : (at := at + 1 + (n >> 1))].decode()
-        value = cls(scheduled_at_ms_, request_id_, instance_id_, is_new_, reason_)
+        value = cls(scheduled_at_ms_, request_id_, instance_id_, is_new_, late_ms_, reason_)
         return value, at
 
 
@@ -934,6 +944,8 @@ class BackfillProgressed(Contract, frozen=True, gc=False):
         r'was started."},'
         r'{"name":"is_new","type":"boolean","default":true,"doc":"Whether the instance was created now. False if an ear'
         r'lier start has the same request id."},'
+        r'{"name":"late_ms","type":"long","default":0,"doc":"How long after its due time it was decided on. The due tim'
+        r'e is the scheduled time, and the delay if the trigger has one."},'
         r'{"name":"reason","type":"string","default":"","doc":"The reason why nothing was started, as text for people."'
         r'}],"doc":"A scheduled time of a time trigger or of a backfill, and the outcome."}}},'
         r'{"name":"existing","type":"long","default":0,"doc":"The number of scheduled times for which instances existed'
@@ -944,7 +956,7 @@ class BackfillProgressed(Contract, frozen=True, gc=False):
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"Instances were started for t'
         r'he next scheduled times of a backfill."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xF568347A75B0BE54
+    FINGERPRINT: ClassVar[int] = 0x02856EE56D87F5AB
 
     workflow_id: str
     backfill_id: str
@@ -7992,6 +8004,8 @@ class ScheduleTicked(Contract, frozen=True, gc=False):
         r'was started."},'
         r'{"name":"is_new","type":"boolean","default":true,"doc":"Whether the instance was created now. False if an ear'
         r'lier start has the same request id."},'
+        r'{"name":"late_ms","type":"long","default":0,"doc":"How long after its due time it was decided on. The due tim'
+        r'e is the scheduled time, and the delay if the trigger has one."},'
         r'{"name":"reason","type":"string","default":"","doc":"The reason why nothing was started, as text for people."'
         r'}],"doc":"A scheduled time of a time trigger or of a backfill, and the outcome."}},"doc":"The ticks that star'
         r't an instance, or whose start was refused, in their order."},'
@@ -8009,12 +8023,10 @@ class ScheduleTicked(Contract, frozen=True, gc=False):
         r'he next scheduled time; null if there is none."},'
         r'{"name":"next_due_ms","type":["null",{"type":"long","logicalType":"timestamp-millis"}],"default":null,"doc":"'
         r'The time at which the next tick is started."},'
-        r'{"name":"late_ms","type":"long","doc":"How late the latest of the ticks is started, from the time at which it'
-        r' was due."},'
         r'{"name":"at_ms","type":{"type":"long","logicalType":"timestamp-millis"}}],"doc":"Ticks of a time trigger have'
         r' come: some start instances, others are passed over."}'
     )
-    FINGERPRINT: ClassVar[int] = 0xAD7AD07E12EA0DB7
+    FINGERPRINT: ClassVar[int] = 0x13FE8C4BBDC5AC76
 
     workflow_id: str
     # The id of the time trigger.
@@ -8023,8 +8035,6 @@ class ScheduleTicked(Contract, frozen=True, gc=False):
     ticks: tuple[Tick, ...]
     # Ticks up to this time are decided on now.
     after_ms: int
-    # How late the latest of the ticks is started, from the time at which it was due.
-    late_ms: int
     at_ms: int
     # The number of ticks that were missed, and that the catch-up policy does not start.
     passed_over: int = 0
@@ -8059,7 +8069,6 @@ class ScheduleTicked(Contract, frozen=True, gc=False):
                 wire.moment(self.after_ms),
                 b"\x00" if self.next_at_ms is None else b"\x02" + wire.moment(self.next_at_ms),
                 b"\x00" if self.next_due_ms is None else b"\x02" + wire.moment(self.next_due_ms),
-                wire.long(self.late_ms),
                 wire.moment(self.at_ms),
             )
         )
@@ -8103,17 +8112,12 @@ class ScheduleTicked(Contract, frozen=True, gc=False):
             next_due_ms_, at = wire.nullable_at(data, at, wire.moment_at)
         else:
             next_due_ms_, at = None, at + 1
-        if (n := data[at]) & 129:
-            late_ms_, at = wire.long_at(data, at)
-        else:
-            late_ms_, at = n >> 1, at + 1
         at_ms_, at = wire.moment_at(data, at)
         value = cls(
             workflow_id_,
             trigger_id_,
             ticks_,
             after_ms_,
-            late_ms_,
             at_ms_,
             passed_over_,
             passed_after_ms_,

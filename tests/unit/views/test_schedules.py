@@ -246,7 +246,7 @@ def tick_of(at: int, instance_id: int | None = 1, reason: str = "") -> c.Tick:
 
 
 def ticked(*ticks: c.Tick, at_ms: int = 9, **more: Any) -> c.ScheduleTicked:
-    return c.ScheduleTicked("etl", HOURLY.id, ticks, after_ms=5, late_ms=0, at_ms=at_ms, **more)
+    return c.ScheduleTicked("etl", HOURLY.id, ticks, after_ms=5, at_ms=at_ms, **more)
 
 
 def test_only_the_last_ticks_of_a_trigger_stay_and_the_totals_count_all() -> None:

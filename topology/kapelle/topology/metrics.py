@@ -123,8 +123,8 @@ def _schedule_ticked(counters: Counters, event: c.ScheduleTicked) -> None:
     counters.tick("started", len(event.ticks) - refused)
     counters.tick("refused", refused)
     counters.tick("passed_over", event.passed_over)
-    if event.ticks:
-        counters.lateness.add(event.late_ms)
+    for tick in event.ticks:
+        counters.lateness.add(tick.late_ms)
 
 
 def _schedules_armed(counters: Counters, event: c.SchedulesArmed) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kapelle.processors.calendar import Times
 from kapelle.processors.refusals import Refused
@@ -42,7 +43,10 @@ def decide_on_ticks(draft: WorkflowDraft, trigger: Trigger, now_ms: int) -> None
     scheduled = _batch(fate.passed_upto_ms, window.upto_ms, trigger.times)
     starts = tuple(start_of(trigger, tick) for tick in scheduled)
     outcomes = Batch(c.StartTriggered(AUTHOR, starts), draft, now_ms, started_by=BY_TRIGGERS).outcomes()
-    ticks = tuple(map(tick_of, scheduled, starts, outcomes))
+    ticks = tuple(
+        replace(tick_of(*decided), late_ms=max(0, wall_ms - trigger.due_at_ms(decided[0])))
+        for decided in zip(scheduled, starts, outcomes, strict=True)
+    )
     after = scheduled[-1] if scheduled else fate.passed_upto_ms
     _note(draft, trigger, _Decided(after, ticks, fate, window), now_ms=now_ms)
     arrive(draft, arrivals_in(outcomes), now_ms=now_ms)
@@ -90,7 +94,6 @@ def _note(draft: WorkflowDraft, trigger: Trigger, decided: _Decided, *, now_ms: 
             after_ms=decided.after_ms,
             next_at_ms=next_at_ms,
             next_due_ms=next_due_ms,
-            late_ms=0 if window is None else window.late_ms,
             at_ms=now_ms,
         )
     )

@@ -66,6 +66,7 @@ def _schedule_ticked(rows: Rows, at: At, event: c.ScheduleTicked) -> None:
             "fate": REFUSED if tick.instance_id is None else STARTED,
             "scheduled_at_ms": tick.scheduled_at_ms,
             "instance_id": tick.instance_id,
+            "late_ms": tick.late_ms,
             "reason": tick.reason,
             "count": 1,
             "at_ms": event.at_ms,

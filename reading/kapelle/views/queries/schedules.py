@@ -190,18 +190,17 @@ def _due_ms(workflow_id: str, trigger: _Trigger, at_ms: int) -> int:
 
 def _tick(trigger: _Trigger, row: sqlite3.Row) -> r.PastTickRecord:
     at_ms, is_started = row["scheduled_at_ms"], row["fate"] == STARTED
-    due_ms = None if at_ms is None else _due_ms(row["workflow_id"], trigger, at_ms)
     first_ms, last_ms = at_ms, at_ms
     if at_ms is None:
         first_ms, last_ms = trigger.times.next_after(row["after_ms"]), trigger.times.last_upto(row["upto_ms"])
     return {
         "fate": row["fate"],
         "scheduled_at": at_ms,
-        "due_at": due_ms,
+        "due_at": None if at_ms is None else max(at_ms, row["at_ms"] - row["late_ms"]),
         "workflow_instance_id": row["instance_id"],
         "status": row["status"],
         "started_at": row["at_ms"] if is_started else None,
-        "late_ms": max(row["at_ms"] - due_ms, 0) if is_started and due_ms is not None else None,
+        "late_ms": row["late_ms"] if is_started else None,
         "reason": row["reason"] or None,
         "decided_at": row["at_ms"],
         "count": row["count"],
