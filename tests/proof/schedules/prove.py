@@ -47,7 +47,7 @@ from tests.support.broker import Broker, BrokerSettings, open_private_broker
 
 KILL_EVERY_S: Final = 2.0  # on average
 PROGRESS_MIN: Final = 100  # records between kills
-PROGRESS_S_MAX: Final = 8.0
+PROGRESS_S_MAX: Final = 20.0  # in which there may be none, on a busy machine
 BEGIN_S: Final = 90.0
 LEAD_S: Final = 5.0  # to arm schedules
 ARMED_PER_S: Final = 600.0  # at least

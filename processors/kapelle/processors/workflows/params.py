@@ -34,7 +34,7 @@ from kapelle.processors.params.stored import restored
 from kapelle.processors.sel import Budget
 from kapelle.processors.workflows.requests import STARTED_BY
 
-DEFINITIONS_CACHED: Final = 256
+DEFINITIONS_CACHED: Final = 512  # as many as are kept parsed
 ALWAYS: Final = frozenset({"RUN_TS"})
 
 _decoder: Final = msgspec.json.Decoder(float_hook=str)  # only words are looked for, and no number is one
