@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from kapelle.api import BASE, ApiSettings
 from kapelle.processors.wiring import SIGNALS
@@ -18,6 +19,7 @@ from kapelle.sources import read_sources
 from kapelle.sources.hooks import Hooks, signature
 from kapelle.topology.journal import EmbeddedJournal
 from tests.integration.api.places import Json, Place, definition, embedded_place, step, until
+from tests.support import texts
 from tests.support.answers import check, operation_of, operations
 from tests.unit.views.trees import foreach, rounds, subworkflow
 
@@ -254,6 +256,11 @@ def schemas_of(responses: list[tuple[str, str, str, Any]]) -> Iterator[Json]:
     for *_, response in responses:
         for content in response["content"].values():
             yield content["schema"]
+
+
+def test_every_schema_is_one() -> None:
+    for schema in texts.document()["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
 
 
 def test_every_operation_answers_as_it_is_described(place: Place) -> None:
