@@ -1,14 +1,13 @@
-"""Laws between processors: what one remembers of another is what that one remembers itself.
+"""A law between processors: who holds a permit, or waits for one, is the same for `permits` and for `runs`.
 
-They hold when no message is on its way between the two. `kapelle verify` checks them in a directory that nobody runs.
+It holds when no message is on its way between them. `kapelle verify --data` checks it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from kapelle.processors.permits.tables import PermitTables
 from kapelle.processors.runs.tables import Runs
-from kapelle.processors.tables import Tables
 from kapelle.schemas.contracts import StepStatus
 
 
@@ -53,19 +52,3 @@ def _by_attempts(tables: Runs) -> Iterator[tuple[Claim, bool]]:
 
 def _stands(is_held: bool | None) -> str:
     return {True: "holds a permit", False: "waits for a permit", None: "is not there"}[is_held]
-
-
-class Agreement(NamedTuple):
-    """A law between two processors."""
-
-    first: str
-    second: str
-    check: Callable[[Iterable[Any], Iterable[Any]], Iterator[str]]
-
-
-AGREEMENTS: Final = (Agreement("permits", "runs", permits_are_those_of_attempts),)
-
-
-def broken_between(agreement: Agreement, tables: Mapping[str, Iterable[Tables]]) -> Iterator[str]:
-    """What is wrong between the tables of all partitions of two processors."""
-    return agreement.check(tables[agreement.first], tables[agreement.second])

@@ -161,7 +161,7 @@ def _live(
 def _stored(
     opened: ExitStack, history: "StoredHistory", shards: "Sequence[ShardName]", progress: Progress
 ) -> "Iterator[Verdict]":
-    from kapelle.topology.replay.agreement import verify_agreements  # noqa: PLC0415
+    from kapelle.topology.replay.agreement import BOTH, verify_agreement  # noqa: PLC0415
     from kapelle.topology.replay.lookup import folded  # noqa: PLC0415 - slow to import
     from kapelle.topology.replay.moments import Moment  # noqa: PLC0415
     from kapelle.topology.replay.verification import verify_stored  # noqa: PLC0415
@@ -170,7 +170,8 @@ def _stored(
         progress.folding(fold)
         if is_done:
             yield verify_stored(fold, history.store)
-    yield from verify_agreements(history, {name for name, _ in shards})
+    if set(BOTH) <= {name for name, _ in shards}:
+        yield verify_agreement(history)
 
 
 def _exported(

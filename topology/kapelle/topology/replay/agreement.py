@@ -1,54 +1,37 @@
-"""The laws between processors, checked in the directory of an embedded log that nobody runs."""
+"""The law between `permits` and `runs`, checked in the directory of an embedded log that nobody runs."""
 
-from collections.abc import Collection, Iterator
 from itertools import islice
+from typing import Final
 
-from kapelle.processors.agreements import AGREEMENTS, broken_between
-from kapelle.processors.tables import Tables
+from kapelle.processors.agreements import permits_are_those_of_attempts
+from kapelle.processors.permits.processor import permits
+from kapelle.processors.runs.processor import runs
 from kapelle.topology.embedded.layout import Chunks, stored_offset
 from kapelle.topology.log import Place
 from kapelle.topology.replay.history import StoredHistory
 from kapelle.topology.replay.verification import BROKEN_MAX, Verdict
 from kapelle.topology.tables import ShardState
 
-
-def verify_agreements(history: StoredHistory, names: Collection[str]) -> Iterator[Verdict]:
-    """A verdict for each law whose processors are all among these. Messages that are on their way leave it open."""
-    for agreement in AGREEMENTS:
-        both = (agreement.first, agreement.second)
-        if not set(both) <= set(names):
-            continue
-        pending = sum(_pending(history, name) for name in both)
-        broken = () if pending else tuple(islice(broken_between(agreement, _tables(history, both)), BROKEN_MAX))
-        yield Verdict(
-            processor=" and ".join(both),
-            partition=0,
-            events=0,
-            rows=0,
-            broken=broken,
-            skipped=f"{pending} messages are on their way" if pending else "",
-        )
+BOTH: Final = (permits.name, runs.name)
 
 
-def _tables(history: StoredHistory, names: Collection[str]) -> dict[str, list[Tables]]:
-    processors = history.topology.processors
-    return {
-        name: [
-            ShardState(processors[name], n, history.store).reader
-            for n in range(history.topology.processor_partitions(name))
-        ]
-        for name in names
-    }
+def verify_agreement(history: StoredHistory) -> Verdict:
+    """Whether the tables of both say the same. Messages that are on their way leave it open."""
+    pending = sum(_pending(history, name) for name in BOTH)
+    partitions = history.topology.processor_partitions
+    holders = [ShardState(permits, n, history.store).reader for n in range(partitions(permits.name))]
+    attempts = [ShardState(runs, n, history.store).reader for n in range(partitions(runs.name))]
+    broken = () if pending else tuple(islice(permits_are_those_of_attempts(holders, attempts), BROKEN_MAX))
+    skipped = f"{pending} messages are on their way" if pending else ""
+    return Verdict(processor=" and ".join(BOTH), partition=0, events=0, rows=0, broken=broken, skipped=skipped)
 
 
 def _pending(history: StoredHistory, name: str) -> int:
     """How many messages a processor has not decided on."""
-    topology = history.topology
+    topology, store = history.topology, history.store
     places = [
         Place(topology.topic(stream), n)
         for stream in topology.processors[name].inputs
         for n in range(topology.processor_partitions(name))
     ]
-    return sum(
-        max(Chunks(place, history.store).end() - stored_offset(history.store, name, place), 0) for place in places
-    )
+    return sum(max(Chunks(place, store).end() - stored_offset(store, name, place), 0) for place in places)
