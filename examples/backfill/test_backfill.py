@@ -6,31 +6,30 @@ from examples.backfill.steps import worker
 from kapelle.testing import Engine, assert_run, assert_step
 
 WORKFLOW = Path(__file__).with_name("workflow.yaml")
-DAYS = [f"2026-01-0{number}" for number in range(1, 8)]
-
-
-def params(day: str) -> dict[str, dict[str, str]]:
-    return {"day": {"type": "STRING", "value": day}}
 
 
 def test_three_days_run_at_a_time_until_all_are_done(engine: Engine) -> None:
     engine.push(WORKFLOW)
-    runs = {day: engine.start("copy-day", run_params=params(day), request_id=f"backfill-{day}") for day in DAYS}
+    backfill = engine.backfill("copy-day", "2026-01-01", "2026-01-07", every="1d", concurrency=3)
 
-    assert sum(run.status == "IN_PROGRESS" for run in runs.values()) == 3
+    assert len(backfill.instances) == 3
     engine.run_worker(worker)
 
-    for day, run in runs.items():
+    assert backfill.status == "COMPLETED"
+    for day, run in enumerate(engine.runs("copy-day"), 1):
         assert_run(run, "SUCCEEDED")
-        assert run.params("copy")["rows"] == 1_000 + int(day[-1])
+        assert run.params("copy")["day"] == f"2026-01-0{day}"
+        assert run.params("copy")["rows"] == 1_000 + day
 
 
-def test_a_day_that_is_started_again_is_the_same_instance(engine: Engine) -> None:
+def test_a_longer_period_starts_only_the_days_that_are_missing(engine: Engine) -> None:
     engine.push(WORKFLOW)
-    first = engine.start("copy-day", request_id="backfill-2026-01-01")
-    again = engine.start("copy-day", request_id="backfill-2026-01-01")
+    engine.backfill("copy-day", "2026-01-01", "2026-01-03", every="1d", concurrency=3)
+    engine.run_worker(worker)
 
-    assert again.instance_id == first.instance_id
+    longer = engine.backfill("copy-day", "2026-01-01", "2026-01-05", every="1d", concurrency=3)
+
+    assert len(longer.instances) == 2
 
 
 def test_a_day_with_rows_missing_fails_for_good(engine: Engine) -> None:

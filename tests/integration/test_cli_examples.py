@@ -65,5 +65,5 @@ def test_the_backfill_can_be_run_twice_and_runs_each_day_once(shell: Shell) -> N
     first = program(shell, "backfill.py", "2026-01-01", "7", shell.url)
     again = program(shell, "backfill.py", "2026-01-01", "9", shell.url)
 
-    assert (first, again) == ("7 SUCCEEDED\n", "9 SUCCEEDED\n")
+    assert (first, again) == ("7 SUCCEEDED\n0 EXISTING\n", "2 SUCCEEDED\n7 EXISTING\n")
     assert len(shell.kapelle("run", "list", "copy-day").splitlines()) == 1 + 9

@@ -26,8 +26,9 @@ def moment(given: Moment | None) -> int | str | None:
     return given.isoformat() if isinstance(given, date) else given
 
 
-def _list(workflow_id: str) -> Call[r.ScheduleList]:
-    return read(r.ScheduleList, "workflows", workflow_id, "schedules")
+def _list(workflow_id: str, *, with_disarmed: bool) -> Call[r.ScheduleList]:
+    flag = "true" if with_disarmed else None
+    return read(r.ScheduleList, "workflows", workflow_id, "schedules", with_disarmed=flag)
 
 
 def _get(workflow_id: str, trigger_id: str, upcoming: int | None, last: int | None) -> Call[r.ScheduleRecord]:
@@ -61,9 +62,12 @@ class Schedules:
     def __init__(self, client: Sender) -> None:
         self._client = client
 
-    def list(self, workflow_id: str) -> r.ScheduleList:
-        """The time triggers of a workflow, with the next five and the last five ticks of each."""
-        return self._client.send(_list(workflow_id))
+    def list(self, workflow_id: str, *, with_disarmed: bool = False) -> r.ScheduleList:
+        """The time triggers of a workflow, with the next five and the last five ticks of each.
+
+        They are those of the active version, or else of the latest. `with_disarmed` adds those of earlier versions.
+        """
+        return self._client.send(_list(workflow_id, with_disarmed=with_disarmed))
 
     def get(
         self, workflow_id: str, trigger_id: str, *, upcoming: int | None = None, last: int | None = None
@@ -99,9 +103,12 @@ class AsyncSchedules:
     def __init__(self, client: AsyncSender) -> None:
         self._client = client
 
-    async def list(self, workflow_id: str) -> r.ScheduleList:
-        """The time triggers of a workflow, with the next five and the last five ticks of each."""
-        return await self._client.send(_list(workflow_id))
+    async def list(self, workflow_id: str, *, with_disarmed: bool = False) -> r.ScheduleList:
+        """The time triggers of a workflow, with the next five and the last five ticks of each.
+
+        They are those of the active version, or else of the latest. `with_disarmed` adds those of earlier versions.
+        """
+        return await self._client.send(_list(workflow_id, with_disarmed=with_disarmed))
 
     async def get(
         self, workflow_id: str, trigger_id: str, *, upcoming: int | None = None, last: int | None = None

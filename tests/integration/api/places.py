@@ -19,6 +19,7 @@ from kapelle.topology.kafka.config import KafkaSettings
 from kapelle.topology.kafka.topics import Topics
 from kapelle.topology.page import topology
 from kapelle.views import Views
+from tests.support.answers import Answers
 from tests.support.broker import Broker
 
 PARTITIONS = 2
@@ -48,6 +49,7 @@ class Place:
         self.url = server.url
         self.journal = journal
         self.views = views
+        self.answers = Answers()
         self.http = httpx.Client(base_url=f"{server.url}{BASE}", timeout=ENOUGH_S)
 
     def call(self, method: str, path: str, expected: int = 200, **more: Any) -> Any:
@@ -106,7 +108,7 @@ def definition(workflow_id: str, *steps: Json, **properties: Any) -> Json:
 
 @contextmanager
 def embedded_place(directory: Path, settings: ApiSettings | None = None) -> Iterator[Place]:
-    """The API over an embedded log."""
+    """The API over an embedded log. Every answer is compared with its shape."""
     with ExitStack() as opened:
         runtime = opened.enter_context(EmbeddedRuntime(topology(partitions=PARTITIONS), directory / "log"))
         runtime.start()
@@ -114,6 +116,7 @@ def embedded_place(directory: Path, settings: ApiSettings | None = None) -> Iter
         views = opened.enter_context(Views(journal, directory / "views"))
         server = opened.enter_context(ApiServer(create_app(journal, views, settings), "127.0.0.1", 0))
         place = Place(server, journal, views)
+        place.http.event_hooks = {"response": [place.answers.look]}
         opened.enter_context(place.http)
         yield place
 

@@ -1,6 +1,7 @@
 """The OpenAPI document: random calls made from it never find a bug of the server, and every route is documented."""
 
 from contextlib import suppress
+from html.parser import HTMLParser
 from typing import Any
 
 import httpx
@@ -16,6 +17,7 @@ from tests.support import texts
 from tests.tidy.files import REPOSITORY
 
 EXAMPLES_EACH = 24
+CLOSED = ("details", "summary", "table", "tr", "td", "th", "p", "a", "code", "b", "nav", "h1", "h2")
 METHODS = ("get", "put", "post", "delete", "patch", "head", "options", "trace")
 
 
@@ -85,11 +87,41 @@ def test_every_route_is_documented() -> None:
     assert missing == []
 
 
-def test_the_document_has_a_page_for_people(api: Place) -> None:
+def test_the_page_for_people_has_every_operation_and_schema_and_needs_no_other_server(api: Place) -> None:
     page = httpx.get(f"{api.url}/docs")
+    found = Page()
+    found.feed(page.text)
+    operations = [one["operationId"] for item in texts.document()["paths"].values() for one in item.values()]
 
     assert page.status_code == 200
-    assert "Kapelle" in page.text
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert found.ids >= {*operations, *texts.document()["components"]["schemas"]}
+    assert {link.removeprefix("#") for link in found.links} - found.ids == {"openapi.json"}
+    assert found.tags & {"script", "link", "img", "iframe"} == set()
+    assert found.open == []
+
+
+class Page(HTMLParser):
+    """The ids, links and tags of a page. `open` has the elements of details and tables that were not closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: set[str] = set()
+        self.tags: set[str] = set()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        about = dict(attrs)
+        self.tags.add(tag)
+        self.ids.add(about.get("id") or "")
+        self.links |= {about["href"] or ""} if "href" in about else set()
+        if tag in CLOSED:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in CLOSED:
+            assert self.open.pop() == tag
 
 
 def test_every_operation_and_parameter_of_the_document_has_a_description() -> None:

@@ -83,6 +83,18 @@ def test_a_time_trigger_is_shown_with_its_next_ticks(place: Place) -> None:
     assert len(lone) == 1
 
 
+def test_time_triggers_of_earlier_versions_are_listed_if_that_is_wanted(place: Place) -> None:
+    name = pushed(place)
+    trigger = {"type": "INTERVAL", "interval": "90m"}
+    later = {"workflow": {"id": name, "time_triggers": [trigger], "steps": [step("only")]}}
+    place.call("POST", "/workflows", json=later)
+
+    [only] = found(place, "trigger", "list", name)["schedules"]
+    both = found(place, "trigger", "list", name, "--all")["schedules"]
+
+    assert (only["interval"], len(both)) == ("90m", 2)
+
+
 def test_a_workflow_without_time_triggers_says_so(place: Place) -> None:
     told = kapelle(place, "trigger", "show", place.push())
 
@@ -173,12 +185,16 @@ def test_a_backfill_is_followed_to_its_end_and_fills_gaps_when_it_is_started_aga
 
     started = kapelle(place, "backfill", "start", name, *JANUARY, "--concurrency", "3")
     again = kapelle(place, "backfill", name, "--from", "2026-01-01", "--to", "2026-01-06", "--id", "wider")
+    as_json = kapelle(
+        place, "backfill", "start", name, "--from", "2026-01-01", "--to", "2026-01-06", "--id", "wider", "-o", "json"
+    )
     plan = kapelle(place, "backfill", "start", name, "--from", "2026-01-06", "--to", "2026-01-07", "--dry-run")
 
     assert started.exit_code == 0, started.stderr
     assert started.stdout.endswith("COMPLETED: 5 SUCCEEDED\n")
     assert "5 scheduled times, 3 at a time" in started.stderr
     assert "COMPLETED 5 of 5: 5 SUCCEEDED" in started.stderr
+    assert json.loads(as_json.stdout)["counts"] == {"SUCCEEDED": 1}
     assert again.stdout == f"{name} wider COMPLETED: 1 SUCCEEDED, 5 existing\n"
     assert "exists: 6" in plan.stdout
     assert "1 of 2 scheduled times would be started, 1 have an instance" in plan.stderr

@@ -47,6 +47,12 @@ def backfill(**more: Any) -> httpx.Response:
 # What is called, what the server answers, and the request that it gets.
 CALLS: list[tuple[str, Callable[[Any], Any], httpx.Response, str]] = [
     ("list", lambda k: k.schedules.list("etl"), LIST, f"GET {ETL}/schedules"),
+    (
+        "list all",
+        lambda k: k.schedules.list("etl", with_disarmed=True),
+        LIST,
+        f"GET {ETL}/schedules?with_disarmed=true",
+    ),
     ("get", lambda k: k.schedules.get("etl", ID), ok(**SCHEDULE), f"GET {ETL}/schedules/{ID}"),
     (
         "get with more ticks",

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner, Result
 
 from kapelle.cli.all_commands import cli
+from kapelle.processors.runs.processor import runs
+from kapelle.processors.runs.tables import Runs
 from kapelle.processors.wiring import SIGNAL_INTERNAL, WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
 from kapelle.testing.clock import VirtualClock
@@ -153,6 +156,35 @@ def test_a_changed_row_is_named_and_ends_with_code_1(damaged: Path) -> None:
     assert [
         v for v in json.loads(kapelle("verify", "runs", "--data", damaged, "-o", "json").stdout) if v["first"]
     ] == []
+
+
+def test_permits_and_runs_are_compared_with_each_other(data: Path) -> None:
+    verdicts = json.loads(kapelle("verify", "--data", data, "-o", "json").stdout)
+
+    [agreement] = [verdict for verdict in verdicts if verdict["processor"] == "permits and runs"]
+    assert (agreement["broken"], agreement["skipped"]) == ([], "")
+    alone = json.loads(kapelle("verify", "runs", "--data", data, "-o", "json").stdout)
+    assert {verdict["processor"] for verdict in alone} == {"runs"}
+
+
+def test_an_attempt_that_holds_a_permit_that_permits_does_not_know_ends_with_code_1(data: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "data"
+    shutil.copytree(data, copy)
+    store = RocksStore(copy / "log", Memory())
+    state: ShardState[Runs] = ShardState(runs, partition_of("etl/1", 12), store)
+    row = state.reader.steps.get(("etl/1", "wait"))
+    assert row is not None
+    state.writer.steps.put(("etl/1", "wait"), replace(row, permits=("tag/gpu",), held=1))
+    batch = Batch()
+    batch.update({state.prefix + key: value for key, value in state.changes()})
+    store.write(batch)
+    store.close()
+
+    told = kapelle("verify", "--data", copy, "-o", "json", code=1)
+
+    [agreement] = [v for v in json.loads(told.stdout) if v["processor"] == "permits and runs"]
+    claim = "tag/gpu: step 'wait' of etl/1/run 1, attempt 1"
+    assert agreement["broken"] == [f"{claim} holds a permit, but by permits it is not there"]
 
 
 def test_a_file_is_looked_at_compared_and_verified_like_a_directory(data: Path, tmp_path: Path) -> None:

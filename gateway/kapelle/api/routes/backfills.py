@@ -5,14 +5,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Request, Response
 
+from kapelle.api.answers.common import Page as AnswerPage
+from kapelle.api.answers.schedules import Backfill, BackfillAnswer, BackfillPlan, ChangedBackfill, UnchangedBackfill
 from kapelle.api.bodies import BackfillActionBody, BackfillBody
 from kapelle.api.callers import Caller, Page, Reader, WorkflowId, Writer
 from kapelle.api.commands import members_of
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.plans import command_of, params_text, plan_of
-from kapelle.api.problems import BadRequest, NotFound
-from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES, Responses
+from kapelle.api.problems import BadRequest, NotFound, NotSeen
+from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
 from kapelle.api.routes.workflows import no_workflow, tell
+from kapelle.api.shapes import Responses, answer, ok
 from kapelle.schemas import contracts as c
 from kapelle.views.queries import backfills as queries
 from kapelle.views.queries import schedules, workflows
@@ -22,8 +25,10 @@ router = APIRouter(prefix="/workflows/{workflow_id}/backfills", tags=["backfills
 BackfillId = Annotated[str, Path(min_length=1, max_length=64, description="The id of a backfill.")]
 STARTS: Responses = {
     **WRITES,
-    200: {"description": "What a dry run found, or a backfill that was running already."},
-    201: {"description": "The backfill was started or continued."},
+    200: answer(
+        BackfillPlan, UnchangedBackfill, description="What a dry run found, or a backfill that was running already."
+    ),
+    201: answer(ChangedBackfill, description="The backfill was started or continued."),
 }
 
 
@@ -64,24 +69,25 @@ async def start(request: Request, here: Here, caller: Writer, workflow_id: Workf
     command = await here.checks.run(command_of, body, workflow_id, triggers, params=params, asked=asked)
     if body.dry_run:
         return json_response(await plan_of(here, workflow_id, command))
-    answer = await tell(here, caller, workflow_id, command)
-    return await _shown(here, caller, (workflow_id, command.backfill_id), answer, status=201)
+    done = await tell(here, caller, workflow_id, command)
+    return await _shown(here, caller, (workflow_id, command.backfill_id), done, status=201)
 
 
 async def _shown(
-    here: Context, caller: Caller, at: tuple[str, str], answer: dict[str, object], *, status: int = 200
+    here: Context, caller: Caller, at: tuple[str, str], done: dict[str, object], *, status: int = 200
 ) -> Response:
     """The backfill as it is now, with the outcome of the request."""
     known = await here.read(queries.backfill, *at)
-    is_unchanged = answer["status"] == "UNCHANGED"
-    about: dict[str, object] = {"request_id": caller.request_id, "outcome": answer["status"]}
+    if known is None:
+        raise NotSeen(caller.request_id)
+    is_unchanged = done["status"] == "UNCHANGED"
+    about: dict[str, object] = {"request_id": caller.request_id, "outcome": done["status"]}
     if is_unchanged:
-        about["message"] = answer.get("message")
-    shown = {"workflow_id": at[0], "backfill_id": at[1]} if known is None else known
-    return json_response({**shown, **about}, 200 if is_unchanged else status)
+        about["message"] = done.get("message")
+    return json_response({**known, **about}, 200 if is_unchanged else status)
 
 
-@router.get("", summary="List backfills", dependencies=VIEWER, responses=READS)
+@router.get("", summary="List backfills", dependencies=VIEWER, responses=READS | ok(AnswerPage[Backfill]))
 async def list_backfills(here: Reader, workflow_id: WorkflowId, page: Page) -> Response:
     """The backfills of a workflow, the latest first, with the number of their instances in each status."""
     mark = here.watermark()
@@ -90,7 +96,7 @@ async def list_backfills(here: Reader, workflow_id: WorkflowId, page: Page) -> R
     return json_response(await here.read(queries.listed, workflow_id, page), mark=mark)
 
 
-@router.get("/{backfill_id}", summary="Get a backfill", dependencies=VIEWER, responses=READS)
+@router.get("/{backfill_id}", summary="Get a backfill", dependencies=VIEWER, responses=READS | ok(Backfill))
 async def get_backfill(here: Reader, at: BackfillAt) -> Response:
     """A backfill: what was asked for, how far it is, and the number of its instances in each status."""
     mark = here.watermark()
@@ -106,7 +112,7 @@ async def get_backfill(here: Reader, at: BackfillAt) -> Response:
     "/{backfill_id}/actions/{action}",
     summary="Pause, resume or cancel a backfill",
     dependencies=OPERATOR,
-    responses=WRITES,
+    responses=WRITES | ok(BackfillAnswer),
 )
 async def act(
     here: Here, caller: Writer, at: BackfillAt, action: BackfillActionAt, body: BackfillActionBody | None = None
@@ -124,5 +130,5 @@ async def act(
         is_stopping=said.stop_running,
         reason=said.reason,
     )
-    answer = await tell(here, caller, workflow_id, command)
-    return await _shown(here, caller, at, answer)
+    done = await tell(here, caller, workflow_id, command)
+    return await _shown(here, caller, at, done)

@@ -4,6 +4,9 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Query, Response
 
+from kapelle.api.answers.breakpoints import DeletedBreakpoint, PausedAttempt, SetBreakpoint, WorkflowBreakpoint
+from kapelle.api.answers.common import Page as AnswerPage
+from kapelle.api.answers.instances import SettledRun, Started
 from kapelle.api.bodies import BreakpointBody
 from kapelle.api.callers import INT_MAX, Page, Reader, RunSelector, StepAt, Writer, number_of
 from kapelle.api.context import Context, Here, json_response
@@ -11,6 +14,7 @@ from kapelle.api.problems import BadRequest
 from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
 from kapelle.api.routes.steps import Resuming, resume
 from kapelle.api.routes.workflows import no_workflow, tell
+from kapelle.api.shapes import ok
 from kapelle.schemas import contracts as c
 from kapelle.views.projection.breakpoints import breakpoint_key
 from kapelle.views.queries import breakpoints as queries
@@ -74,7 +78,7 @@ BreakpointAt = Annotated[tuple[str, str, Only], Depends(_breakpoint_at)]
 AttemptAt = Annotated[tuple[int | None, int | None], Depends(_attempt_at)]
 
 
-@router.post("", summary="Set a breakpoint", dependencies=OPERATOR, responses=WRITES)
+@router.post("", summary="Set a breakpoint", dependencies=OPERATOR, responses=WRITES | ok(SetBreakpoint))
 async def set_breakpoint(here: Here, caller: Writer, body: BreakpointBody) -> Response:
     """Pause the attempts of a step before they start. The same breakpoint again gets a new author and a new time.
 
@@ -115,7 +119,7 @@ def _outcome(answer: dict[str, object]) -> dict[str, object]:
     return {name: answer[name] for name in ("request_id", "status", "message") if name in answer}
 
 
-@router.delete("", summary="Delete a breakpoint", dependencies=OPERATOR, responses=WRITES)
+@router.delete("", summary="Delete a breakpoint", dependencies=OPERATOR, responses=WRITES | ok(DeletedBreakpoint))
 async def delete_breakpoint(
     here: Here,
     caller: Writer,
@@ -131,7 +135,7 @@ async def delete_breakpoint(
     return json_response({**_named(workflow_id, step_id, only), "resume": resume, **_outcome(answer)})
 
 
-@router.get("", summary="List breakpoints", dependencies=VIEWER, responses=READS)
+@router.get("", summary="List breakpoints", dependencies=VIEWER, responses=READS | ok(AnswerPage[WorkflowBreakpoint]))
 async def list_breakpoints(
     here: Reader, page: Page, workflow_id: OnlyWorkflow = None, step_id: OnlyStep = None
 ) -> Response:
@@ -141,7 +145,12 @@ async def list_breakpoints(
     return json_response(await here.read(queries.listed, page, workflow_id, step_id), mark=mark)
 
 
-@router.get("/paused-step-attempts", summary="List paused attempts", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/paused-step-attempts",
+    summary="List paused attempts",
+    dependencies=VIEWER,
+    responses=READS | ok(AnswerPage[PausedAttempt]),
+)
 async def list_paused(here: Reader, page: Page, workflow_id: OnlyWorkflow = None, step_id: OnlyStep = None) -> Response:
     """Attempts that are paused, the one that has been paused for longest first, with the breakpoints that match them.
 
@@ -163,7 +172,7 @@ async def _check(here: Context, workflow_id: str | None, step_id: str | None) ->
     "/{workflow_id}/instances/{instance_id}/runs/{run_id}/steps/{step_id}/attempts/{attempt}/actions/resume",
     summary="Resume a paused attempt",
     dependencies=OPERATOR,
-    responses=WRITES,
+    responses=WRITES | ok(SettledRun, Started),
 )
 async def resume_attempt(here: Here, caller: Resuming, at: StepAt, only: AttemptAt) -> Response:
     """Let one paused attempt continue, with other parameters if there are any. No breakpoint pauses it again."""

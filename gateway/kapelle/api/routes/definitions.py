@@ -3,11 +3,13 @@
 import msgspec
 from fastapi import APIRouter, Request, Response
 
+from kapelle.api.answers.workflows import Pushed, Valid
 from kapelle.api.callers import Writer
 from kapelle.api.commands import Question, ask
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest, NotSeen
 from kapelle.api.routes.guards import ADMIN, READS, VIEWER, WRITES
+from kapelle.api.shapes import ok
 from kapelle.processors.definitions import DefinitionRefused, parse_push
 from kapelle.processors.wiring import WORKFLOW_COMMANDS
 from kapelle.schemas import contracts as c
@@ -34,20 +36,30 @@ class _Outline(msgspec.Struct):
     workflow: _Workflow
 
 
-@router.post("", summary="Push a version", dependencies=ADMIN, responses=WRITES, openapi_extra=JSON_BODY)
+@router.post("", summary="Push a version", dependencies=ADMIN, responses=WRITES | ok(Pushed), openapi_extra=JSON_BODY)
 async def push(request: Request, here: Here, caller: Writer) -> Response:
     """Add a version to a workflow. The first version creates the workflow."""
     return await _push(await _text(request), here, caller)
 
 
-@router.post("/yaml", summary="Push a version in YAML", dependencies=ADMIN, responses=WRITES, openapi_extra=YAML_BODY)
+@router.post(
+    "/yaml",
+    summary="Push a version in YAML",
+    dependencies=ADMIN,
+    responses=WRITES | ok(Pushed),
+    openapi_extra=YAML_BODY,
+)
 async def push_yaml(request: Request, here: Here, caller: Writer) -> Response:
     """Add a version to a workflow, from a definition in YAML."""
     return await _push(await _from_yaml(await _text(request), here), here, caller)
 
 
 @router.put(
-    "/actions/validate", summary="Check a definition", dependencies=VIEWER, responses=READS, openapi_extra=JSON_BODY
+    "/actions/validate",
+    summary="Check a definition",
+    dependencies=VIEWER,
+    responses=READS | ok(Valid),
+    openapi_extra=JSON_BODY,
 )
 async def validate(request: Request, here: Here) -> Response:
     """Check whether a push would be accepted. A refusal lists all problems. Nothing is pushed."""
@@ -58,7 +70,7 @@ async def validate(request: Request, here: Here) -> Response:
     "/actions/validate/yaml",
     summary="Check a definition in YAML",
     dependencies=VIEWER,
-    responses=READS,
+    responses=READS | ok(Valid),
     openapi_extra=YAML_BODY,
 )
 async def validate_yaml(request: Request, here: Here) -> Response:

@@ -10,12 +10,14 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from kapelle.api.answers.events import History
 from kapelle.api.callers import INT_MAX, InstanceAt, Reader
 from kapelle.api.context import json_response
 from kapelle.api.events import TYPES, EventFilter, Tails, event_record, history
 from kapelle.api.problems import BadRequest
 from kapelle.api.routes.guards import READS, VIEWER
 from kapelle.api.routes.instances import no_instance
+from kapelle.api.shapes import answer, ok
 from kapelle.views.queries import histories, instances
 
 router = APIRouter(tags=["events"])
@@ -52,7 +54,7 @@ def _event_filter(types: Types = [], workflow_ids: WorkflowIds = [], instance_id
     "/workflows/{workflow_id}/instances/{instance_id}/events",
     summary="List the events of an instance",
     dependencies=VIEWER,
-    responses=READS,
+    responses=READS | ok(History),
 )
 async def get_history(here: Reader, at: InstanceAt) -> Response:
     """The events of an instance in the order of the log, each as it was written, with its partition and offset."""
@@ -74,7 +76,7 @@ async def get_history(here: Reader, at: InstanceAt) -> Response:
     "/events",
     summary="Tail events",
     dependencies=VIEWER,
-    responses={**READS, 200: {"description": "A stream of events.", "content": {EVENT_STREAM: {}}}},
+    responses=READS | {200: answer(str, description="A stream of events.", media_type=EVENT_STREAM)},
     response_class=StreamingResponse,
 )
 async def tail(

@@ -7,17 +7,27 @@ from typing import Final
 import anyio.to_thread
 from fastapi import APIRouter, Response
 
+from kapelle.api.answers.health import Health, Readiness
 from kapelle.api.context import Context, Here, json_response
+from kapelle.api.shapes import Responses, answer
 from kapelle.topology.errors import TopologyError
 from kapelle.views.queries.unreadable import unreadable_count
 
 router = APIRouter(tags=["health"])
 
 LAG_WAIT_S: Final = 0.5  # whoever asks has little patience, and the log may be away
+HEALTHY: Final[Responses] = {
+    200: answer(Health, description="The view is running."),
+    503: answer(Health, description="The view or the engine has failed."),
+}
+READY: Final[Responses] = {
+    200: answer(Readiness, description="The node can take requests."),
+    503: answer(Readiness, description="The log does not answer, or the view is far behind."),
+}
 READY_LAG_RECORDS: Final = 10_000  # a view folds so many within a second
 
 
-@router.get("/health", summary="Check health")
+@router.get("/health", summary="Check health", responses=HEALTHY)
 async def health(here: Here) -> Response:
     """Return 200 while the view is running, and the engine too if it is in this process.
 
@@ -33,7 +43,7 @@ async def health(here: Here) -> Response:
     return _answer(here, "", await lag_of(here), well="ok", ill="failed", unreadable=unreadable)
 
 
-@router.get("/ready", summary="Check readiness")
+@router.get("/ready", summary="Check readiness", responses=READY)
 async def ready(here: Here) -> Response:
     """Return 200 while the log answers and the view is close to its end. Return 503 with the reason otherwise."""
     reason, lag = _failure(here), None

@@ -4,12 +4,13 @@ import time
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Path, Request, Response
-from pydantic import BaseModel
 
+from kapelle.api.answers.signals import Delivered
 from kapelle.api.callers import trace_in
 from kapelle.api.context import Here, json_response
 from kapelle.api.problems import BadRequest, NotFound, Unauthorised
-from kapelle.api.routes.guards import WRITES, Responses
+from kapelle.api.routes.guards import WRITES
+from kapelle.api.shapes import Responses, answer
 from kapelle.processors.intake.forms import NotASignal
 from kapelle.processors.wiring import SIGNALS
 from kapelle.sources.hooks import Delivery
@@ -21,16 +22,8 @@ HEADER_CHARS_MAX: Final = 2_000
 HookName = Annotated[str, Path(min_length=1, max_length=100, description="The name of a hook or endpoint.")]
 
 
-class AnnouncedBody(BaseModel):
-    """The announced signal, or a note that the filter of the hook excluded it."""
-
-    status: str
-    name: str | None = None
-    id: str | None = None
-
-
 ANSWERS: Final[Responses] = {
-    202: {"description": "The signal is in the log, or the filter excluded it.", "model": AnnouncedBody},
+    202: answer(Delivered, description="The signal is in the log, or the filter excluded it."),
     **{status: WRITES[status] for status in (400, 401, 404, 413, 503)},
 }
 

@@ -5,19 +5,24 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Response
 from msgspec import structs
 
+from kapelle.api.answers.common import Page as AnswerPage
+from kapelle.api.answers.instances import DetailedRun, InstanceCounts, InstanceTimeline, Matrix, Run
 from kapelle.api.callers import InstanceAt, InstanceId, Page, Reader, RunSelector, WorkflowId, number_of
 from kapelle.api.context import Context, json_response
 from kapelle.api.filters import InstanceFilters
 from kapelle.api.problems import NotFound
 from kapelle.api.routes.guards import READS, VIEWER
 from kapelle.api.routes.workflows import no_workflow
+from kapelle.api.shapes import ok
 from kapelle.processors.runs.composites.identity import is_inline
 from kapelle.processors.runs.states import INSTANCE_ACTIONS, STEP_ACTIONS
+from kapelle.schemas.contracts import Action
 from kapelle.views.queries import aggregates, instance_lists, workflows
 from kapelle.views.queries import instances as queries
 
 router = APIRouter(prefix="/workflows", tags=["instances"])
 
+ActionMap = dict[str, list[Action]]  # by status
 MATRIX_DEFAULT: Final = 20
 MATRIX_MAX: Final = 100
 
@@ -42,19 +47,31 @@ async def _must_exist(here: Context, workflow_id: str) -> None:
         raise no_workflow(workflow_id)
 
 
-@router.get("/instances/action-map", summary="List the actions on instances", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/instances/action-map",
+    summary="List the actions on instances",
+    dependencies=VIEWER,
+    responses=READS | ok(ActionMap),
+)
 async def instance_actions() -> Response:
     """The actions that each status of an instance allows."""
     return json_response({status.value: sorted(actions) for status, actions in INSTANCE_ACTIONS.items()})
 
 
-@router.get("/steps/instances/action-map", summary="List the actions on steps", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/steps/instances/action-map",
+    summary="List the actions on steps",
+    dependencies=VIEWER,
+    responses=READS | ok(ActionMap),
+)
 async def step_actions() -> Response:
     """The actions that each status of a step allows."""
     return json_response({status.value: sorted(actions) for status, actions in STEP_ACTIONS.items()})
 
 
-@router.get("/instances", summary="List instances of all workflows", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/instances", summary="List instances of all workflows", dependencies=VIEWER, responses=READS | ok(AnswerPage[Run])
+)
 async def list_all(here: Reader, page: Page, filters: InstanceFilters, workflow_id: OneWorkflow = None) -> Response:
     """The latest run of each instance, newest instance first."""
     mark = here.watermark()
@@ -62,7 +79,7 @@ async def list_all(here: Reader, page: Page, filters: InstanceFilters, workflow_
     return json_response(instances, mark=mark)
 
 
-@router.get("/instances/counts", summary="Count instances", dependencies=VIEWER, responses=READS)
+@router.get("/instances/counts", summary="Count instances", dependencies=VIEWER, responses=READS | ok(InstanceCounts))
 async def count_all(here: Reader, workflow_id: OneWorkflow = None) -> Response:
     """The number of instances in each status, of one workflow or of all."""
     mark = here.watermark()
@@ -70,7 +87,12 @@ async def count_all(here: Reader, workflow_id: OneWorkflow = None) -> Response:
     return json_response({"total_count": sum(counts.values()), "counts": counts}, mark=mark)
 
 
-@router.get("/{workflow_id}/instances", summary="List instances", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/{workflow_id}/instances",
+    summary="List instances",
+    dependencies=VIEWER,
+    responses=READS | ok(AnswerPage[DetailedRun]),
+)
 async def list_instances(
     here: Reader, workflow_id: WorkflowId, page: Page, filters: InstanceFilters, *, aggregated: Aggregated = False
 ) -> Response:
@@ -85,7 +107,12 @@ async def list_instances(
     return json_response(instances, mark=mark)
 
 
-@router.get("/{workflow_id}/matrix", summary="List instances with their steps", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/{workflow_id}/matrix",
+    summary="List instances with their steps",
+    dependencies=VIEWER,
+    responses=READS | ok(Matrix),
+)
 async def get_matrix(
     here: Reader,
     workflow_id: WorkflowId,
@@ -100,7 +127,12 @@ async def get_matrix(
     return json_response(matrix, mark=mark)
 
 
-@router.get("/{workflow_id}/instances/{instance_id}", summary="Get an instance", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/{workflow_id}/instances/{instance_id}",
+    summary="Get an instance",
+    dependencies=VIEWER,
+    responses=READS | ok(DetailedRun),
+)
 async def get_instance(
     here: Reader, at: InstanceAt, *, aggregated: Aggregated = False, enriched: Enriched = False
 ) -> Response:
@@ -120,7 +152,12 @@ async def _one_run(
     return json_response(run, mark=mark)
 
 
-@router.get("/{workflow_id}/instances/{instance_id}/runs", summary="List runs", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/{workflow_id}/instances/{instance_id}/runs",
+    summary="List runs",
+    dependencies=VIEWER,
+    responses=READS | ok(AnswerPage[Run]),
+)
 async def list_runs(here: Reader, workflow_id: WorkflowId, instance_id: InstanceId, page: Page) -> Response:
     """The runs of an instance, latest first."""
     mark = here.watermark()
@@ -131,7 +168,10 @@ async def list_runs(here: Reader, workflow_id: WorkflowId, instance_id: Instance
 
 
 @router.get(
-    "/{workflow_id}/instances/{instance_id}/runs/{run_id}", summary="Get a run", dependencies=VIEWER, responses=READS
+    "/{workflow_id}/instances/{instance_id}/runs/{run_id}",
+    summary="Get a run",
+    dependencies=VIEWER,
+    responses=READS | ok(DetailedRun),
 )
 async def get_run(
     here: Reader, at: InstanceAt, run_id: RunSelector, *, aggregated: Aggregated = False, enriched: Enriched = False
@@ -144,7 +184,7 @@ async def get_run(
     "/{workflow_id}/instances/{instance_id}/timeline",
     summary="Get the timeline of an instance",
     dependencies=VIEWER,
-    responses=READS,
+    responses=READS | ok(InstanceTimeline),
 )
 async def get_timeline(here: Reader, workflow_id: WorkflowId, instance_id: InstanceId) -> Response:
     """The status changes, actions and messages of an instance and its steps, in order."""

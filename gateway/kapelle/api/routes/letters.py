@@ -6,9 +6,12 @@ from typing import Annotated, Final
 import anyio.to_thread
 from fastapi import APIRouter, Path, Query, Response
 
+from kapelle.api.answers.common import Elements
+from kapelle.api.answers.letters import Letter, Redriven
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import NotFound, Unprocessable
-from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES, Responses
+from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
+from kapelle.api.shapes import Responses, ok
 from kapelle.topology.embedded.errors import UnknownPlace
 from kapelle.topology.embedded.letters import EmbeddedLetters
 from kapelle.topology.journal import EmbeddedJournal
@@ -35,7 +38,12 @@ def _missing(offset: int) -> NotFound:
     return NotFound(f"Expected a dead letter at offset {offset}, but there is none")
 
 
-@router.get("/dead-letters", summary="List dead letters", dependencies=VIEWER, responses=READS | {422: WRITES[422]})
+@router.get(
+    "/dead-letters",
+    summary="List dead letters",
+    dependencies=VIEWER,
+    responses=READS | {422: WRITES[422]} | ok(Elements[Letter]),
+)
 async def list_letters(
     here: Here,
     count: Annotated[
@@ -48,7 +56,10 @@ async def list_letters(
 
 
 @router.get(
-    "/dead-letters/{offset}", summary="Get a dead letter", dependencies=VIEWER, responses=READS | {422: WRITES[422]}
+    "/dead-letters/{offset}",
+    summary="Get a dead letter",
+    dependencies=VIEWER,
+    responses=READS | {422: WRITES[422]} | ok(Letter),
 )
 async def get_letter(here: Here, offset: Offset) -> Response:
     """One dead letter, by its offset."""
@@ -62,7 +73,7 @@ async def get_letter(here: Here, offset: Offset) -> Response:
     "/dead-letters/{offset}/actions/redrive",
     summary="Redrive a dead letter",
     dependencies=OPERATOR,
-    responses=REDRIVES,
+    responses=REDRIVES | ok(Redriven),
 )
 async def redrive(here: Here, offset: Offset) -> Response:
     """Publish the record of a dead letter to its topic again, with its key and headers. Each call publishes it once."""

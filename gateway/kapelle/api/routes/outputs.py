@@ -2,6 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
+from kapelle.api.answers.tasks import OutputTaken
 from kapelle.api.bodies import OutputBody
 from kapelle.api.callers import Writer
 from kapelle.api.commands import members_of, text_of
@@ -9,13 +10,14 @@ from kapelle.api.context import Here, json_response
 from kapelle.api.problems import NotFound, NotSeen, Refused
 from kapelle.api.reports import TaskReport, report
 from kapelle.api.routes.guards import OPERATOR, WRITES
+from kapelle.api.shapes import ok
 from kapelle.schemas.contracts import Refusal, Report
 from kapelle.views.queries import tasks as queries
 
 router = APIRouter(tags=["tasks"], dependencies=OPERATOR)
 
 
-@router.put("/output-data", summary="Report the outputs of a step", responses=WRITES)
+@router.put("/output-data", summary="Report the outputs of a step", responses=WRITES | ok(OutputTaken))
 async def put_output(request: Request, here: Here, caller: Writer, body: OutputBody) -> Response:
     """End the attempt that has this token as succeeded, with these parameters as its outputs."""
     at = (body.workflow_id, body.workflow_instance_id, body.step_id)

@@ -1,19 +1,29 @@
 """Limits of tags, and who holds a permit or waits for one. Names of tags may contain slashes."""
 
 import time
-from enum import StrEnum
 from typing import Annotated, Final
 
 import msgspec
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from kapelle.api import convertors  # noqa: F401 - routes say `{name:name}`
+from kapelle.api.answers.common import Page as AnswerPage
+from kapelle.api.answers.permits import (
+    ChangedLimit,
+    DetailedLimit,
+    Kind,
+    Limit,
+    PermitHolder,
+    PermitWaiter,
+    RemovedLimit,
+)
 from kapelle.api.bodies import LimitBody
 from kapelle.api.callers import Caller, Page, Reader, Writer
 from kapelle.api.commands import Question, ask, members_of, settled
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest, NotFound
 from kapelle.api.routes.guards import ADMIN, READS, VIEWER, WRITES
+from kapelle.api.shapes import ok
 from kapelle.processors.wiring import PERMIT_COMMANDS, tag_key
 from kapelle.schemas import contracts as c
 from kapelle.views.queries import permits as queries
@@ -23,14 +33,6 @@ router = APIRouter(tags=["permits"])
 NAME_CHARS_MAX: Final = 512
 OWN: Final = ("tag", "max_allowed", "request_id")
 ONE: Final = "/permits/{kind}/{name:name}"
-
-
-class Kind(StrEnum):
-    """What is limited: the steps with a tag, the steps of a workflow, or the steps of a tree of instances."""
-
-    TAG = "tag"
-    WORKFLOW = "workflow"
-    TREE = "tree"
 
 
 Tag = Annotated[str, Path(min_length=1, max_length=256, description="The name of a tag.")]
@@ -54,7 +56,7 @@ def no_limit(limited: str) -> NotFound:
 # Limits of tags -------------------------------------------------------------------------------------------------------
 
 
-@router.post("/tag-permits", summary="Limit a tag", dependencies=ADMIN, responses=WRITES)
+@router.post("/tag-permits", summary="Limit a tag", dependencies=ADMIN, responses=WRITES | ok(ChangedLimit))
 async def set_limit(request: Request, here: Here, caller: Writer, body: LimitBody) -> Response:
     """Limit how many steps with a tag run at the same time, or change the limit. 0 admits none.
 
@@ -76,20 +78,30 @@ async def _change(here: Context, caller: Caller, tag: str, command: c.SetLimit |
     return answer
 
 
-@router.get("/tag-permits", summary="List limits of tags", dependencies=VIEWER, responses=READS)
+@router.get("/tag-permits", summary="List limits of tags", dependencies=VIEWER, responses=READS | ok(AnswerPage[Limit]))
 async def list_tags(here: Reader, page: Page, prefix: Prefix = "") -> Response:
     """Tags with a limit, by name, with the number of attempts that hold a permit and that wait for one."""
     mark = here.watermark()
     return json_response(await here.read(queries.limits, page, Kind.TAG.value, prefix), mark=mark)
 
 
-@router.get("/tag-permits/{tag:name}", summary="Get the limit of a tag", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/tag-permits/{tag:name}",
+    summary="Get the limit of a tag",
+    dependencies=VIEWER,
+    responses=READS | ok(DetailedLimit),
+)
 async def get_tag(here: Reader, tag: Tag) -> Response:
     """The limit of a tag, with its last changes and their authors."""
     return await _shown(here, tag_key(tag))
 
 
-@router.delete("/tag-permits/{tag:name}", summary="Remove the limit of a tag", dependencies=ADMIN, responses=WRITES)
+@router.delete(
+    "/tag-permits/{tag:name}",
+    summary="Remove the limit of a tag",
+    dependencies=ADMIN,
+    responses=WRITES | ok(RemovedLimit),
+)
 async def remove_limit(here: Here, caller: Writer, tag: Tag) -> Response:
     """Limit a tag no longer. Every attempt that waits for it is admitted."""
     command = c.RemoveLimit(caller.request_id, caller.user)
@@ -107,7 +119,7 @@ async def _shown(here: Context, limited: str) -> Response:
 # All limits -----------------------------------------------------------------------------------------------------------
 
 
-@router.get("/permits", summary="List limits", dependencies=VIEWER, responses=READS)
+@router.get("/permits", summary="List limits", dependencies=VIEWER, responses=READS | ok(AnswerPage[Limit]))
 async def list_limits(
     here: Reader,
     page: Page,
@@ -128,7 +140,12 @@ async def list_limits(
     return json_response(limits, mark=mark)
 
 
-@router.get(f"{ONE}/holders", summary="List the holders of permits", dependencies=VIEWER, responses=READS)
+@router.get(
+    f"{ONE}/holders",
+    summary="List the holders of permits",
+    dependencies=VIEWER,
+    responses=READS | ok(AnswerPage[PermitHolder]),
+)
 async def list_holders(here: Reader, kind: KindAt, name: Name, page: Page) -> Response:
     """The attempts that hold a permit, in the order in which they asked for it."""
     mark, limited = here.watermark(), f"{kind.value}/{name}"
@@ -138,7 +155,12 @@ async def list_holders(here: Reader, kind: KindAt, name: Name, page: Page) -> Re
     return json_response(holders, mark=mark)
 
 
-@router.get(f"{ONE}/waiting", summary="List the attempts that wait for a permit", dependencies=VIEWER, responses=READS)
+@router.get(
+    f"{ONE}/waiting",
+    summary="List the attempts that wait for a permit",
+    dependencies=VIEWER,
+    responses=READS | ok(AnswerPage[PermitWaiter]),
+)
 async def list_waiting(here: Reader, kind: KindAt, name: Name, page: Page) -> Response:
     """The attempts that wait for a permit, in the order of the queue, with their places and how long they have waited.
 
@@ -151,7 +173,7 @@ async def list_waiting(here: Reader, kind: KindAt, name: Name, page: Page) -> Re
     return json_response(queue, mark=mark)
 
 
-@router.get(ONE, summary="Get a limit", dependencies=VIEWER, responses=READS)
+@router.get(ONE, summary="Get a limit", dependencies=VIEWER, responses=READS | ok(DetailedLimit))
 async def get_limit(here: Reader, kind: KindAt, name: Name) -> Response:
     """The limit of a tag, a workflow or a tree."""
     return await _shown(here, f"{kind.value}/{name}")

@@ -4,11 +4,14 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Request, Response
 
+from kapelle.api.answers.common import Settled
+from kapelle.api.answers.workflows import PropertiesSnapshot, SettledProperties
 from kapelle.api.callers import Reader, WorkflowId, Writer
 from kapelle.api.commands import members_of
 from kapelle.api.context import Here, json_response
 from kapelle.api.routes.guards import ADMIN, READS, VIEWER, WRITES
 from kapelle.api.routes.workflows import no_workflow, tell
+from kapelle.api.shapes import ok
 from kapelle.schemas import contracts as c
 from kapelle.views.queries import workflows as queries
 
@@ -20,7 +23,13 @@ OBJECT: Final[dict[str, object]] = {
 TagName = Annotated[str, Path(min_length=1, max_length=256, description="The name of a tag.")]
 
 
-@router.post("/properties", summary="Change properties", dependencies=ADMIN, responses=WRITES, openapi_extra=OBJECT)
+@router.post(
+    "/properties",
+    summary="Change properties",
+    dependencies=ADMIN,
+    responses=WRITES | ok(SettledProperties),
+    openapi_extra=OBJECT,
+)
 async def change_properties(request: Request, here: Here, caller: Writer, workflow_id: WorkflowId) -> Response:
     """Change or reset properties. Properties that the request does not name stay as they are."""
     await members_of(request)
@@ -31,7 +40,9 @@ async def change_properties(request: Request, here: Here, caller: Writer, workfl
     return json_response(answer)
 
 
-@router.post("/properties/tag", summary="Add a tag", dependencies=ADMIN, responses=WRITES, openapi_extra=OBJECT)
+@router.post(
+    "/properties/tag", summary="Add a tag", dependencies=ADMIN, responses=WRITES | ok(Settled), openapi_extra=OBJECT
+)
 async def add_tag(request: Request, here: Here, caller: Writer, workflow_id: WorkflowId) -> Response:
     """Add a tag, or replace the tag with the same name."""
     await members_of(request)
@@ -40,7 +51,7 @@ async def add_tag(request: Request, here: Here, caller: Writer, workflow_id: Wor
     return json_response(answer)
 
 
-@router.delete("/properties/tag/{name}", summary="Remove a tag", dependencies=ADMIN, responses=WRITES)
+@router.delete("/properties/tag/{name}", summary="Remove a tag", dependencies=ADMIN, responses=WRITES | ok(Settled))
 async def remove_tag(here: Here, caller: Writer, workflow_id: WorkflowId, name: TagName) -> Response:
     """Remove the tag with this name."""
     command = c.UntagWorkflow(caller.request_id, caller.user, name)
@@ -48,7 +59,12 @@ async def remove_tag(here: Here, caller: Writer, workflow_id: WorkflowId, name: 
     return json_response(answer)
 
 
-@router.get("/properties-snapshot/latest", summary="Get the properties", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/properties-snapshot/latest",
+    summary="Get the properties",
+    dependencies=VIEWER,
+    responses=READS | ok(PropertiesSnapshot),
+)
 async def get_properties(here: Reader, workflow_id: WorkflowId) -> Response:
     """The current properties of a workflow."""
     mark = here.watermark()

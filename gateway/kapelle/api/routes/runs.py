@@ -6,6 +6,7 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
+from kapelle.api.answers.instances import SettledInstance, SettledRun, Started
 from kapelle.api.bodies import ActionBody, Policy, RestartBody, StartBody
 from kapelle.api.callers import Caller, EndAction, EndActionAt, InstanceAt, RunAt, VersionAt, Writer, number_of
 from kapelle.api.commands import Question, ask, members_of, settled, text_of
@@ -13,6 +14,7 @@ from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest
 from kapelle.api.routes.guards import OPERATOR, WRITES
 from kapelle.api.routes.workflows import tell, unblock_child
+from kapelle.api.shapes import ok
 from kapelle.processors.instances import INSTANCE_TERMINAL
 from kapelle.processors.runs.composites.identity import is_inline
 from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_COMMANDS, run_key
@@ -28,7 +30,12 @@ STARTED: Final = frozenset({"InstanceCreated", "StartDuplicated"})
 INSTANCE: Final = "/instances/{instance_id}"
 
 
-@router.post("/versions/{version}/actions/start", summary="Start an instance", dependencies=OPERATOR, responses=WRITES)
+@router.post(
+    "/versions/{version}/actions/start",
+    summary="Start an instance",
+    dependencies=OPERATOR,
+    responses=WRITES | ok(Started),
+)
 async def start(request: Request, here: Here, caller: Writer, at: VersionAt, body: StartBody | None = None) -> Response:
     """Start an instance. Requests with the same request id return the same instance."""
     workflow_id, version = at
@@ -67,7 +74,12 @@ async def started(here: Context, caller: Caller, outcome: Outcome) -> dict[str, 
     }
 
 
-@router.post(f"{INSTANCE}/actions/restart", summary="Restart an instance", dependencies=OPERATOR, responses=WRITES)
+@router.post(
+    f"{INSTANCE}/actions/restart",
+    summary="Restart an instance",
+    dependencies=OPERATOR,
+    responses=WRITES | ok(Started, SettledRun),
+)
 async def restart(
     request: Request, here: Here, caller: Writer, at: InstanceAt, body: RestartBody | None = None
 ) -> Response:
@@ -111,7 +123,7 @@ async def ask_run(here: Context, caller: Caller, at: tuple[str, int], command: c
     f"{INSTANCE}/actions/{{action}}",
     summary="Stop, kill or unblock an instance",
     dependencies=OPERATOR,
-    responses=WRITES,
+    responses=WRITES | ok(SettledInstance),
 )
 async def act_on_instance(
     here: Here, caller: Writer, at: InstanceAt, action: EndActionAt, body: ActionBody | None = None
@@ -136,7 +148,7 @@ async def act_on_instance(
     f"{INSTANCE}/runs/{{run_id}}/actions/{{action}}",
     summary="Stop, kill or unblock the latest run",
     dependencies=OPERATOR,
-    responses=WRITES,
+    responses=WRITES | ok(SettledInstance),
 )
 async def act_on_run(
     here: Here, caller: Writer, at: RunAt, action: EndActionAt, body: ActionBody | None = None

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
+from kapelle.api.answers.schedules import Preview, SettledSchedules, TimeTrigger, TimeTriggers
 from kapelle.api.bodies import PauseBody, ResumeSchedulesBody
 from kapelle.api.callers import Reader, WorkflowId, Writer
 from kapelle.api.context import Here, json_response
@@ -13,6 +14,7 @@ from kapelle.api.plans import bad_times
 from kapelle.api.problems import NotFound
 from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
 from kapelle.api.routes.workflows import no_workflow, tell
+from kapelle.api.shapes import ok
 from kapelle.processors.calendar import Schedule
 from kapelle.processors.periods import ZONE_DEFAULT, BadTimes, checked_zone, moment_ms, previewed, schedule_asked
 from kapelle.processors.sel.joda.zone import zone_of
@@ -39,7 +41,7 @@ def _shown(upcoming: ToCome = queries.SHOWN, last: Last = queries.SHOWN) -> quer
 ShownTicks = Annotated[queries.Shown, Depends(_shown)]
 
 
-@router.get(OF_WORKFLOW, summary="List time triggers", dependencies=VIEWER, responses=READS)
+@router.get(OF_WORKFLOW, summary="List time triggers", dependencies=VIEWER, responses=READS | ok(TimeTriggers))
 async def list_schedules(
     here: Reader,
     workflow_id: WorkflowId,
@@ -55,7 +57,12 @@ async def list_schedules(
     return json_response(found, mark=mark)
 
 
-@router.get(f"{OF_WORKFLOW}/{{trigger_id}}", summary="Get a time trigger", dependencies=VIEWER, responses=READS)
+@router.get(
+    f"{OF_WORKFLOW}/{{trigger_id}}",
+    summary="Get a time trigger",
+    dependencies=VIEWER,
+    responses=READS | ok(TimeTrigger),
+)
 async def get_schedule(here: Reader, workflow_id: WorkflowId, trigger_id: TriggerId, shown: ShownTicks) -> Response:
     """A time trigger of this version or an earlier one, with the next ticks and the outcome of the last ones."""
     mark = here.watermark()
@@ -70,7 +77,12 @@ async def get_schedule(here: Reader, workflow_id: WorkflowId, trigger_id: Trigge
 # Pausing --------------------------------------------------------------------------------------------------------------
 
 
-@router.put(f"{OF_WORKFLOW}/actions/pause", summary="Pause time triggers", dependencies=OPERATOR, responses=WRITES)
+@router.put(
+    f"{OF_WORKFLOW}/actions/pause",
+    summary="Pause time triggers",
+    dependencies=OPERATOR,
+    responses=WRITES | ok(SettledSchedules),
+)
 async def pause(here: Here, caller: Writer, workflow_id: WorkflowId, body: PauseBody | None = None) -> Response:
     """Start no ticks of a time trigger, or of all of a workflow with its later versions, until they are resumed.
 
@@ -83,7 +95,12 @@ async def pause(here: Here, caller: Writer, workflow_id: WorkflowId, body: Pause
     return json_response({**answer, "trigger_id": said.trigger_id})
 
 
-@router.put(f"{OF_WORKFLOW}/actions/resume", summary="Resume time triggers", dependencies=OPERATOR, responses=WRITES)
+@router.put(
+    f"{OF_WORKFLOW}/actions/resume",
+    summary="Resume time triggers",
+    dependencies=OPERATOR,
+    responses=WRITES | ok(SettledSchedules),
+)
 async def resume(
     here: Here, caller: Writer, workflow_id: WorkflowId, body: ResumeSchedulesBody | None = None
 ) -> Response:
@@ -130,7 +147,7 @@ def _schedule(
         raise bad_times(error) from None
 
 
-@router.get("/schedules/preview", summary="Preview a schedule", dependencies=VIEWER, responses=READS)
+@router.get("/schedules/preview", summary="Preview a schedule", dependencies=VIEWER, responses=READS | ok(Preview))
 async def preview(
     here: Here,
     asked: Annotated[tuple[Schedule, int], Depends(_schedule)],

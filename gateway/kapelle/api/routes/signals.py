@@ -6,6 +6,17 @@ from fastapi import APIRouter, Path, Query, Response
 
 from kapelle.api import convertors  # noqa: F401 - routes say `{name:name}`
 from kapelle.api.announcements import REQUEST_BODY, Announced
+from kapelle.api.answers.common import Page as AnswerPage
+from kapelle.api.answers.lineage import Lineage
+from kapelle.api.answers.signals import (
+    AnnouncedSignal,
+    ExplainedSignal,
+    ExplainedTriggers,
+    RefusedSignal,
+    Signal,
+    SignalName,
+    Triggers,
+)
 from kapelle.api.callers import InstanceAt, Page, Reader, RunSelector, WorkflowId, Writer, number_of
 from kapelle.api.commands import Question, ask
 from kapelle.api.context import Context, Here, json_response
@@ -13,6 +24,7 @@ from kapelle.api.problems import NotFound
 from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
 from kapelle.api.routes.instances import no_instance
 from kapelle.api.routes.workflows import no_workflow
+from kapelle.api.shapes import ok
 from kapelle.processors.signals.bounds import NAME_CHARS_MAX
 from kapelle.processors.wiring import SIGNALS
 from kapelle.views.projection.signals import announcer
@@ -40,7 +52,11 @@ def no_signal(name: str, sequence: int | None) -> NotFound:
 
 
 @router.post(
-    "/signals", summary="Announce a signal", dependencies=OPERATOR, responses=WRITES, openapi_extra=REQUEST_BODY
+    "/signals",
+    summary="Announce a signal",
+    dependencies=OPERATOR,
+    responses=WRITES | ok(AnnouncedSignal),
+    openapi_extra=REQUEST_BODY,
 )
 async def announce(here: Here, caller: Writer, body: Announced) -> Response:
     """Announce that something has happened. Announcements with the same name and id are the same signal.
@@ -68,7 +84,7 @@ def _answer(outcome: Outcome) -> dict[str, object]:
     }
 
 
-@router.get("/signals", summary="List signal names", dependencies=VIEWER, responses=READS)
+@router.get("/signals", summary="List signal names", dependencies=VIEWER, responses=READS | ok(AnswerPage[SignalName]))
 async def list_names(
     here: Reader,
     page: Page,
@@ -81,7 +97,12 @@ async def list_names(
     return json_response(await here.read(queries.names, page, prefix), mark=mark)
 
 
-@router.get("/signals/{name:name}/instances", summary="List signals", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/signals/{name:name}/instances",
+    summary="List signals",
+    dependencies=VIEWER,
+    responses=READS | ok(AnswerPage[Signal]),
+)
 async def list_signals(here: Reader, name: Name, page: Page) -> Response:
     """The signals of a name, latest first."""
     mark = here.watermark()
@@ -93,7 +114,7 @@ async def list_signals(here: Reader, name: Name, page: Page) -> Response:
     "/signals/{name:name}/refused",
     summary="List duplicate and late announcements",
     dependencies=VIEWER,
-    responses=READS,
+    responses=READS | ok(AnswerPage[RefusedSignal]),
 )
 async def list_refused(
     here: Reader,
@@ -114,7 +135,7 @@ async def _known(here: Context, name: str) -> None:
         raise no_signal(name, None)
 
 
-@router.get(ONE, summary="Get a signal", dependencies=VIEWER, responses=READS)
+@router.get(ONE, summary="Get a signal", dependencies=VIEWER, responses=READS | ok(Signal))
 async def get_signal(here: Reader, name: Name, sequence: RunSelector) -> Response:
     """One signal, by its sequence number, or the latest."""
     mark, number = here.watermark(), number_of(sequence, "signal")
@@ -124,7 +145,12 @@ async def get_signal(here: Reader, name: Name, sequence: RunSelector) -> Respons
     return json_response(signal, mark=mark)
 
 
-@router.get(f"{ONE}/explain", summary="Explain the effects of a signal", dependencies=VIEWER, responses=READS)
+@router.get(
+    f"{ONE}/explain",
+    summary="Explain the effects of a signal",
+    dependencies=VIEWER,
+    responses=READS | ok(ExplainedSignal),
+)
 async def explain_signal(here: Reader, name: Name, sequence: RunSelector) -> Response:
     """The verdict of each trigger and step that was subscribed to the signal when it arrived, with the reason."""
     mark, number = here.watermark(), number_of(sequence, "signal")
@@ -134,7 +160,7 @@ async def explain_signal(here: Reader, name: Name, sequence: RunSelector) -> Res
     return json_response(explanation, mark=mark)
 
 
-@router.get(f"{ONE}/lineage", summary="Get the lineage of a signal", dependencies=VIEWER, responses=READS)
+@router.get(f"{ONE}/lineage", summary="Get the lineage of a signal", dependencies=VIEWER, responses=READS | ok(Lineage))
 async def signal_lineage(
     here: Reader,
     name: Name,
@@ -158,7 +184,7 @@ async def signal_lineage(
     "/workflows/{workflow_id}/instances/{instance_id}/lineage",
     summary="Get the lineage of an instance",
     dependencies=VIEWER,
-    responses=READS,
+    responses=READS | ok(Lineage),
 )
 async def instance_lineage(
     here: Reader, at: InstanceAt, direction: DirectionQuery = Direction.BOTH, depth: Depth = DEPTH_MAX
@@ -173,7 +199,9 @@ async def instance_lineage(
 # Triggers -------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/workflows/{workflow_id}/triggers", summary="List triggers", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/workflows/{workflow_id}/triggers", summary="List triggers", dependencies=VIEWER, responses=READS | ok(Triggers)
+)
 async def list_triggers(
     here: Reader,
     workflow_id: WorkflowId,
@@ -191,7 +219,7 @@ async def list_triggers(
     "/workflows/{workflow_id}/triggers/explain",
     summary="Explain why a workflow did not start",
     dependencies=VIEWER,
-    responses=READS,
+    responses=READS | ok(ExplainedTriggers),
 )
 async def explain_triggers(here: Reader, workflow_id: WorkflowId) -> Response:
     """For each trigger, its latest signals, the verdict on each, and the signals that are missing."""

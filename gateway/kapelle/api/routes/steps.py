@@ -5,6 +5,9 @@ from typing import Annotated
 import msgspec
 from fastapi import APIRouter, Depends, Request, Response
 
+from kapelle.api.answers.common import Page as AnswerPage
+from kapelle.api.answers.instances import Run, SettledRun, Started
+from kapelle.api.answers.steps import DetailedStep, Step
 from kapelle.api.bodies import ActionBody, ResumeBody, StepRestartBody, UpstreamMode
 from kapelle.api.callers import Caller, InstanceAt, Page, Reader, RunSelector, StepActionAt, StepAt, Writer, number_of
 from kapelle.api.commands import members_of, text_of
@@ -14,6 +17,7 @@ from kapelle.api.problems import NotFound
 from kapelle.api.routes.guards import OPERATOR, READS, VIEWER, WRITES
 from kapelle.api.routes.instances import no_instance
 from kapelle.api.routes.runs import ask_run
+from kapelle.api.shapes import ok
 from kapelle.schemas import contracts as c
 from kapelle.schemas.contracts import Action, RestartPolicy
 from kapelle.views.queries import children, instances
@@ -47,13 +51,15 @@ async def _listed(here: Context, at: tuple[str, int], run_id: int | None) -> Res
     return json_response(await here.read(queries.latest_of_each, *at, run_id), mark=mark)
 
 
-@router.get("/steps", summary="List steps", dependencies=VIEWER, responses=READS)
+@router.get("/steps", summary="List steps", dependencies=VIEWER, responses=READS | ok(list[Step]))
 async def list_steps(here: Reader, at: InstanceAt) -> Response:
     """The latest attempt of each step that was created, over all runs."""
     return await _listed(here, at, None)
 
 
-@router.get("/runs/{run_id}/steps", summary="List steps of a run", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/runs/{run_id}/steps", summary="List steps of a run", dependencies=VIEWER, responses=READS | ok(list[Step])
+)
 async def list_steps_of_run(here: Reader, at: InstanceAt, run_id: RunSelector) -> Response:
     """The latest attempt of each step that was created in a run."""
     number = number_of(run_id, "run")
@@ -65,13 +71,18 @@ async def _latest(here: Context, at: tuple[str, int]) -> int | None:
     return None if latest is None else latest[0]
 
 
-@router.get("/steps/{step_id}", summary="Get a step", dependencies=VIEWER, responses=READS)
+@router.get("/steps/{step_id}", summary="Get a step", dependencies=VIEWER, responses=READS | ok(DetailedStep))
 async def get_step(here: Reader, at: StepAt) -> Response:
     """The latest attempt of a step, over all runs."""
     return await _shown(here, at)
 
 
-@router.get("/steps/{step_id}/children", summary="List the children of a step", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/steps/{step_id}/children",
+    summary="List the children of a step",
+    dependencies=VIEWER,
+    responses=READS | ok(AnswerPage[Run]),
+)
 async def list_children(here: Reader, at: StepAt, page: Page, status: Status = []) -> Response:  # noqa: B006 - FastAPI's
     """The iterations of a foreach step, the rounds of a while step, or the child of a subworkflow step, by number.
 
@@ -88,7 +99,7 @@ async def list_children(here: Reader, at: StepAt, page: Page, status: Status = [
     "/runs/{run_id}/steps/{step_id}/attempts/{attempt}",
     summary="Get an attempt",
     dependencies=VIEWER,
-    responses=READS,
+    responses=READS | ok(DetailedStep),
 )
 async def get_attempt(here: Reader, at: StepAt, run_id: RunSelector, attempt: RunSelector) -> Response:
     """One attempt of a step in one run."""
@@ -111,7 +122,12 @@ async def _shown(
 # What can be done ----------------------------------------------------------------------------------------------------
 
 
-@router.post("/steps/{step_id}/actions/restart", summary="Restart a step", dependencies=OPERATOR, responses=WRITES)
+@router.post(
+    "/steps/{step_id}/actions/restart",
+    summary="Restart a step",
+    dependencies=OPERATOR,
+    responses=WRITES | ok(Started, SettledRun),
+)
 async def restart_step(
     request: Request, here: Here, caller: Writer, at: StepAt, body: StepRestartBody | None = None
 ) -> Response:
@@ -148,7 +164,12 @@ def _of_step(step_id: str, params: str) -> str:
     return f"{{{msgspec.json.encode(step_id).decode()}:{params}}}"
 
 
-@router.put("/steps/{step_id}/actions/resume", summary="Resume a step", dependencies=OPERATOR, responses=WRITES)
+@router.put(
+    "/steps/{step_id}/actions/resume",
+    summary="Resume a step",
+    dependencies=OPERATOR,
+    responses=WRITES | ok(SettledRun, Started),
+)
 async def resume_step(here: Here, caller: Resuming, at: StepAt) -> Response:
     """Let a step continue that a breakpoint has paused, with other parameters if there are any."""
     return await resume(here, caller, at, (None, None))
@@ -167,7 +188,7 @@ async def resume(
     "/steps/{step_id}/actions/{action}",
     summary="Stop, kill, skip or bypass a step",
     dependencies=OPERATOR,
-    responses=WRITES,
+    responses=WRITES | ok(SettledRun, Started),
 )
 async def act_on_step(
     here: Here, caller: Writer, at: StepAt, action: StepActionAt, body: ActionBody | None = None

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from fastapi import APIRouter, Request, Response
 
+from kapelle.api.answers.tasks import ReportResults, Tasks
 from kapelle.api.bodies import PollBody, ReportsBody
 from kapelle.api.callers import Writer
 from kapelle.api.claims import Claims, Poll
@@ -12,6 +13,7 @@ from kapelle.api.commands import members_of
 from kapelle.api.context import Here, json_response
 from kapelle.api.reports import TaskReport, report
 from kapelle.api.routes.guards import OPERATOR, WRITES
+from kapelle.api.shapes import ok
 from kapelle.schemas.contracts import Report
 
 router = APIRouter(prefix="/tasks", tags=["tasks"], dependencies=OPERATOR)
@@ -32,7 +34,7 @@ def _claims(request: Request) -> Claims:
     return claims
 
 
-@router.post("/poll", summary="Poll for tasks", responses=WRITES)
+@router.post("/poll", summary="Poll for tasks", responses=WRITES | ok(Tasks))
 async def poll(request: Request, here: Here, body: PollBody) -> Response:  # noqa: ARG001 - named for the schema
     """Assign waiting tasks to a worker under a lease. If there are none, the call waits up to `wait_ms`."""
     wanted = Poll(body.worker, tuple(dict.fromkeys(body.types)), body.max, body.wait_ms / 1000)
@@ -40,7 +42,7 @@ async def poll(request: Request, here: Here, body: PollBody) -> Response:  # noq
     return json_response({"tasks": [msgspec.structs.asdict(task) for task in tasks], "cancelled": cancelled})
 
 
-@router.post("/reports", summary="Report on tasks", responses=WRITES)
+@router.post("/reports", summary="Report on tasks", responses=WRITES | ok(ReportResults))
 async def reports(request: Request, here: Here, caller: Writer, body: ReportsBody) -> Response:
     """Send heartbeats and results of tasks. Only the first result of an attempt takes effect."""
     written = _as_written((await members_of(request)).get("reports"))

@@ -4,12 +4,23 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from kapelle.api.answers.common import Page as AnswerPage
+from kapelle.api.answers.common import Settled
+from kapelle.api.answers.workflows import (
+    EnrichedVersion,
+    SettledAll,
+    Version,
+    Workflow,
+    WorkflowOverview,
+    WorkflowTimeline,
+)
 from kapelle.api.bodies import ActionBody
 from kapelle.api.callers import Caller, EndAction, EndActionAt, Page, Reader, Selector, WorkflowId, Writer
 from kapelle.api.commands import Question, ask, settled
 from kapelle.api.context import Context, Here, json_response
 from kapelle.api.problems import BadRequest, NotFound
 from kapelle.api.routes.guards import ADMIN, OPERATOR, READS, VIEWER, WRITES
+from kapelle.api.shapes import ok
 from kapelle.processors.runs.composites.identity import is_inline
 from kapelle.processors.wiring import RUN_COMMANDS, WORKFLOW_COMMANDS, run_key
 from kapelle.schemas import contracts as c
@@ -29,7 +40,7 @@ def no_workflow(workflow_id: str) -> NotFound:
     return NotFound(f"Expected workflow {workflow_id!r} to exist, but it does not")
 
 
-@router.get("", summary="List workflows", dependencies=VIEWER, responses=READS)
+@router.get("", summary="List workflows", dependencies=VIEWER, responses=READS | ok(AnswerPage[Workflow]))
 async def list_workflows(
     here: Reader,
     page: Page,
@@ -42,7 +53,12 @@ async def list_workflows(
     return json_response(await here.read(queries.listed, page, prefix), mark=mark)
 
 
-@router.get("/{workflow_id}/versions/pagination", summary="List versions", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/{workflow_id}/versions/pagination",
+    summary="List versions",
+    dependencies=VIEWER,
+    responses=READS | ok(AnswerPage[Version]),
+)
 async def list_versions(here: Reader, workflow_id: WorkflowId, page: Page) -> Response:
     """The versions of a workflow, latest first."""
     mark = here.watermark()
@@ -52,7 +68,12 @@ async def list_versions(here: Reader, workflow_id: WorkflowId, page: Page) -> Re
     return json_response(versions, mark=mark)
 
 
-@router.get("/{workflow_id}/versions/{version}", summary="Get a version", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/{workflow_id}/versions/{version}",
+    summary="Get a version",
+    dependencies=VIEWER,
+    responses=READS | ok(EnrichedVersion),
+)
 async def get_version(
     here: Reader, workflow_id: WorkflowId, version: Selector, *, enriched: Enriched = False
 ) -> Response:
@@ -70,7 +91,12 @@ async def get_version(
     return json_response(definition, mark=mark)
 
 
-@router.get("/{workflow_id}/overview", summary="Get an overview of a workflow", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/{workflow_id}/overview",
+    summary="Get an overview of a workflow",
+    dependencies=VIEWER,
+    responses=READS | ok(WorkflowOverview),
+)
 async def get_overview(here: Reader, workflow_id: WorkflowId) -> Response:
     """The versions and properties of a workflow, and the number of its instances in each status."""
     mark = here.watermark()
@@ -80,7 +106,12 @@ async def get_overview(here: Reader, workflow_id: WorkflowId) -> Response:
     return json_response(overview, mark=mark)
 
 
-@router.get("/{workflow_id}/timeline", summary="Get the timeline of a workflow", dependencies=VIEWER, responses=READS)
+@router.get(
+    "/{workflow_id}/timeline",
+    summary="Get the timeline of a workflow",
+    dependencies=VIEWER,
+    responses=READS | ok(WorkflowTimeline),
+)
 async def get_timeline(here: Reader, workflow_id: WorkflowId) -> Response:
     """Pushes, activations and changes of properties, latest first."""
     mark = here.watermark()
@@ -103,7 +134,7 @@ async def tell(here: Context, caller: Caller, workflow_id: str, command: Contrac
     return settled(outcome, caller, **more)
 
 
-@router.delete("/{workflow_id}", summary="Delete a workflow", dependencies=ADMIN, responses=WRITES)
+@router.delete("/{workflow_id}", summary="Delete a workflow", dependencies=ADMIN, responses=WRITES | ok(Settled))
 async def delete_workflow(here: Here, caller: Writer, workflow_id: WorkflowId) -> Response:
     """Delete a workflow that has no queued or running instances."""
     command = c.DeleteWorkflow(caller.request_id, caller.user)
@@ -115,7 +146,7 @@ async def delete_workflow(here: Here, caller: Writer, workflow_id: WorkflowId) -
     "/{workflow_id}/versions/{version}/actions/activate",
     summary="Activate a version",
     dependencies=ADMIN,
-    responses=WRITES,
+    responses=WRITES | ok(Settled),
 )
 async def activate(here: Here, caller: Writer, workflow_id: WorkflowId, version: Selector) -> Response:
     """Make a version the active one."""
@@ -124,7 +155,12 @@ async def activate(here: Here, caller: Writer, workflow_id: WorkflowId, version:
     return json_response(answer)
 
 
-@router.put("/{workflow_id}/actions/deactivate", summary="Deactivate a workflow", dependencies=ADMIN, responses=WRITES)
+@router.put(
+    "/{workflow_id}/actions/deactivate",
+    summary="Deactivate a workflow",
+    dependencies=ADMIN,
+    responses=WRITES | ok(Settled),
+)
 async def deactivate(here: Here, caller: Writer, workflow_id: WorkflowId) -> Response:
     """Remove the active version of a workflow. Its triggers are disarmed."""
     command = c.DeactivateWorkflow(caller.request_id, caller.user)
@@ -136,7 +172,7 @@ async def deactivate(here: Here, caller: Writer, workflow_id: WorkflowId) -> Res
     "/{workflow_id}/actions/{action}",
     summary="Stop, kill or unblock all instances",
     dependencies=OPERATOR,
-    responses=WRITES,
+    responses=WRITES | ok(SettledAll),
 )
 async def act_on_all(
     here: Here, caller: Writer, workflow_id: WorkflowId, action: EndActionAt, body: ActionBody | None = None

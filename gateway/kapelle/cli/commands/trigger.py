@@ -41,9 +41,7 @@ class Triggers(msgspec.Struct, frozen=True):
 def list_triggers(
     workflow_id: WorkflowId,
     *,
-    with_disarmed: Annotated[
-        bool, typer.Option("--all", help="Include signal triggers that are no longer armed.")
-    ] = False,
+    with_disarmed: Annotated[bool, typer.Option("--all", help="Include triggers that are no longer armed.")] = False,
     url: Url = URL,
     form: Output = Form.TEXT,
 ) -> None:
@@ -59,7 +57,7 @@ def list_triggers(
     """
     with connected(url) as client:
         listed = client.triggers.list(workflow_id, with_disarmed=with_disarmed)
-        schedules = client.schedules.list(workflow_id).schedules
+        schedules = client.schedules.list(workflow_id, with_disarmed=with_disarmed).schedules
     output.show(Triggers(workflow_id, schedules, listed.triggers), form, _show)
 
 

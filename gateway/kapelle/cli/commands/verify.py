@@ -63,8 +63,9 @@ def verify(
 
     If a row differs, the exit code is 1 and the first difference is reported: processor, partition, table, key,
     expected and found. The same holds if the tables break a law, for example if a limit counts more permits than
-    attempts hold. Records that are not events of Kapelle, for example with a key that cannot be read, are listed
-    with their offsets and skipped: they are not part of any table.
+    attempts hold. With --data, the tables of permits and runs are also compared with each other: each holder of a
+    permit must be an attempt that has not ended. Records that are not events of Kapelle, for example with a key that
+    cannot be read, are listed with their offsets and skipped: they are not part of any table.
 
     \b
     Examples:
@@ -89,7 +90,7 @@ def verify(
 
 
 def _show(verdicts: "Sequence[Verdict]") -> None:
-    shown = [v for v in verdicts if v.events or v.rows or v.differences or v.skipped]
+    shown = [v for v in verdicts if v.events or v.rows or v.differences or v.skipped or v.broken]
     tables.show(HEADS, [(v.processor, v.partition, v.events, v.rows, _result(v)) for v in shown])
 
 
@@ -160,6 +161,7 @@ def _live(
 def _stored(
     opened: ExitStack, history: "StoredHistory", shards: "Sequence[ShardName]", progress: Progress
 ) -> "Iterator[Verdict]":
+    from kapelle.topology.replay.agreement import BOTH, verify_agreement  # noqa: PLC0415
     from kapelle.topology.replay.lookup import folded  # noqa: PLC0415 - slow to import
     from kapelle.topology.replay.moments import Moment  # noqa: PLC0415
     from kapelle.topology.replay.verification import verify_stored  # noqa: PLC0415
@@ -168,6 +170,8 @@ def _stored(
         progress.folding(fold)
         if is_done:
             yield verify_stored(fold, history.store)
+    if set(BOTH) <= {name for name, _ in shards}:
+        yield verify_agreement(history)
 
 
 def _exported(
