@@ -85,6 +85,8 @@ class TickWatch(Watch):
                 self.armed += 1
             case c.ScheduleTicked():
                 self.started += len(event.ticks)
+            case c.CommandSettled():
+                self.answered.add(event.request_id)
             case c.BackfillStarted():
                 self.backfills.add((key, event.backfill_id))
                 self.ended.discard((key, event.backfill_id))
