@@ -8,8 +8,9 @@
 | any other dictionary | MAP |
 | `Output("MAP", …)` | the given type |
 
-A pydantic model or a dataclass is the dictionary of its fields, as pydantic writes them to JSON. An output parameter
-that is `None` is left out.
+A pydantic model or a dataclass is the dictionary of its fields, as pydantic writes them to JSON. A field that is `None`
+is left out: its annotation allows that. A `None` in a dictionary is refused, because a parameter has no null, and the
+next step would read the value from before.
 """
 
 import dataclasses
@@ -31,6 +32,7 @@ SHOWN_CHARS_MAX: Final = 80
 
 SCALARS: Final[Mapping[type, str]] = {str: "STRING", bool: "BOOLEAN", int: "LONG", float: "DOUBLE"}
 ALLOWED: Final = "a string, number, boolean, list or dictionary"
+NOT_NULL: Final = f"{ALLOWED} (leave the name out to keep the value of the parameter)"
 
 ParamType = Literal[
     "STRING",
@@ -62,7 +64,7 @@ class Definition(msgspec.Struct, frozen=True):
 
 def outputs_json(returned: object, *, beside_bytes: int = 0) -> str | None:
     """The output parameters as JSON; None if there are none. `beside_bytes` of their record are already used."""
-    outputs = {name: _definition(name, value, 0) for name, value in _fields(returned).items() if value is not None}
+    outputs = {name: _definition(name, value, 0) for name, value in _fields(returned).items()}
     try:
         text = msgspec.json.encode(outputs) if outputs else b""
     except UnicodeEncodeError as error:
@@ -96,7 +98,8 @@ def _fields(returned: object) -> Mapping[str, object]:
         raise BadOutput("", "a dictionary, a pydantic model, a dataclass or None", _shown(returned))
     for name in plain:
         _check_name("", name)
-    return plain
+    # A model says with its annotations which of its fields may be absent; a dictionary does not.
+    return plain if plain is returned else {name: value for name, value in plain.items() if value is not None}
 
 
 def _plain(path: str, value: object) -> object:
@@ -123,7 +126,7 @@ def _definition(path: str, given: object, depth: int) -> Definition:
         return _list(path, value)
     if isinstance(value, Mapping):
         return _any_map(path, value, depth)
-    raise BadOutput(path, ALLOWED, _shown(value))
+    raise BadOutput(path, NOT_NULL if value is None else ALLOWED, _shown(value))
 
 
 def _typed(path: str, output: Output, depth: int) -> object:

@@ -12,6 +12,9 @@ from pydantic import BaseModel
 from kapelle.worker import BadOutput, Output
 from kapelle.worker.outputs import OUTPUT_BYTES_MAX, outputs_json
 
+ALLOWED = "a string, number, boolean, list or dictionary"
+NOT_NULL = f"{ALLOWED} (leave the name out to keep the value of the parameter)"
+
 
 class Colour(StrEnum):
     RED = "red"
@@ -89,10 +92,13 @@ def test_a_type_can_be_given_where_the_value_does_not_tell_it() -> None:
     }
 
 
-def test_none_is_no_output_and_empty_fields_are_left_out() -> None:
+def test_a_step_without_a_result_has_no_outputs() -> None:
     assert outputs_json(None) is None
     assert outputs_json({}) is None
-    assert written({"a": None, "b": 1}) == {"b": {"type": "LONG", "value": 1}}
+
+
+def test_a_field_that_may_be_none_is_left_out() -> None:
+    assert set(written(Loaded(rows=1, at=datetime(2026, 1, 2, tzinfo=UTC), note=None))) == {"rows", "at"}
 
 
 def test_models_and_dataclasses_are_their_fields() -> None:
@@ -119,7 +125,11 @@ def test_models_and_dataclasses_are_their_fields() -> None:
         ({"a": [1, "x"]}, "Expected output 'a' to be a list of one type, but found one of int, str"),
         (
             {"a": {"b": None}},
-            "Expected output 'a.b' to be a string, number, boolean, list or dictionary, but found NoneType None",
+            f"Expected output 'a.b' to be {NOT_NULL}, but found NoneType None",
+        ),
+        (
+            {"count": None, "rows": 1},
+            f"Expected output 'count' to be {NOT_NULL}, but found NoneType None",
         ),
         ({"a": float("nan")}, "Expected output 'a' to be a finite number, but found nan"),
         ({"a": 1 << 63}, "Expected output 'a' to be an integer of 64 bits, but found one of 64 bits"),
