@@ -54,6 +54,7 @@ ARMED_PER_S: Final = 600.0  # at least
 DRAIN_S: Final = 600.0
 LOOK_S: Final = 0.2
 FIRST: Final = "first"
+DRAINED: Final = "seconds to drain after the last tick"
 COME_BACK_S: Final = 25.0  # after an absence
 
 
@@ -193,7 +194,7 @@ class ScheduleProof:
                 and not unfolded(self._servers, self._topology)
             ):
                 self._say(f"quiet; {watch.left()}")
-                self.counts["seconds to drain after the last tick"] = round(time.time() - self.crowd.end_ms / SECOND_MS)
+                self.counts.setdefault(DRAINED, round(time.time() - self.crowd.end_ms / SECOND_MS))
                 return []
             watch.look(LOOK_S * 2)
             if problems := self.members.failed():
