@@ -270,3 +270,23 @@ def test_a_stored_trigger_with_a_key_that_was_ignored_once_is_still_read() -> No
     text = json.dumps({"id": "w", "time_triggers": [{**DAILY, "interval": 600}], "steps": []})
 
     assert parse_workflow(text).time_triggers == push(DAILY)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "seconds"),
+    [
+        ({"type": "CRON", "cron": "*/10 * * * *"}, 600),
+        ({"type": "CRON", "cron": "0,50 * * * *"}, 600),
+        ({"type": "CRON", "cron": "0 5,6 * * *"}, 3_600),
+        ({"type": "CRON", "cron": "0 1,23 * * *"}, 7_200),
+        ({"type": "PREDEFINED", "expression": "@hourly"}, 3_600),
+        ({"type": "INTERVAL", "interval": "90m"}, 5_400),
+    ],
+)
+def test_a_delay_is_not_longer_than_the_shortest_time_between_two_ticks(trigger: dict[str, Any], seconds: int) -> None:
+    [read] = push({**trigger, "fuzzy_max_delay": seconds})
+    assert fuzzy_max_delay_ms(read) == seconds * 1_000
+
+    refused = refusal({**trigger, "fuzzy_max_delay": seconds + 1})
+
+    assert refused.startswith(f"{PATH}[0].fuzzy_max_delay: Expected a duration up to {seconds} seconds")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from itertools import pairwise, product
 from typing import Final
 
 import msgspec
@@ -22,7 +23,7 @@ from kapelle.processors.calendar.days import (
     days_in,
     month_of,
 )
-from kapelle.processors.calendar.limits import SCHEDULES_CACHED, YEAR_FIRST, YEAR_LAST
+from kapelle.processors.calendar.limits import DAY_MS, SCHEDULES_CACHED, YEAR_FIRST, YEAR_LAST
 
 MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 DAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -90,6 +91,16 @@ def check_cron(text: str) -> None:
     months = {month_of(year, month) for year in cron.years for month in cron.months}
     if not any(days_in(month, cron.days) for month in months):
         raise BadCron(f"a day that exists in at least one of the years from {YEAR_FIRST} to {YEAR_LAST}")
+
+
+def shortest_gap_ms(cron: Cron) -> int:
+    """The shortest distance between two times of a cron text, if it named every day."""
+    times = [((hour * 60 + minute) * 60 + second) * 1000 for hour, minute, second in _times_of_day(cron)]
+    return min(after - before for before, after in pairwise([*times, times[0] + DAY_MS]))
+
+
+def _times_of_day(cron: Cron) -> Iterator[tuple[int, int, int]]:
+    return product(cron.hours, cron.minutes, cron.seconds)
 
 
 def _are_close(minutes: tuple[int, ...], hours: tuple[int, ...]) -> bool:

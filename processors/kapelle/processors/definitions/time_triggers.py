@@ -15,7 +15,9 @@ from kapelle.processors.calendar import (
     Schedule,
     ScheduleType,
     check_cron,
+    cron_of,
     normalised,
+    shortest_gap_ms,
     times_of,
 )
 from kapelle.processors.definitions.forms import TimeTriggerForm
@@ -108,11 +110,20 @@ def check_time_triggers(triggers: tuple[TimeTrigger, ...], path: str, report: Re
         if any(problem.path.startswith(f"{here}.") for problem in report.problems):
             continue  # what is wrong with it names no times
         schedule = schedule_from(trigger)
+        _check_delay(trigger, schedule, here, report)
         if trigger.start is not None and times_of(schedule).next_after(-1) is None:
             report.add(at(here, "start"), trigger.start, "a start that is not after the last time of the trigger")
         first = known.setdefault(schedule, here)
         if first != here:
             report.add(here, schedule.cron or trigger.interval, f"each schedule once, and {first} has this one")
+
+
+def _check_delay(trigger: TimeTrigger, schedule: Schedule, path: str, report: Report) -> None:
+    """With a longer delay, a tick could come after the next one, and the catch-up policy would pass it over."""
+    gap_ms = schedule.interval_ms or shortest_gap_ms(cron_of(schedule.cron))
+    if fuzzy_max_delay_ms(trigger) > gap_ms:
+        expected = f"a duration up to {gap_ms // 1000} seconds, the shortest time between two ticks of the trigger"
+        report.add(at(path, "fuzzy_max_delay"), trigger.fuzzy_max_delay, expected)
 
 
 def _check(trigger: TimeTrigger, path: str, report: Report) -> None:
