@@ -22,6 +22,7 @@ from kapelle.processors.signals.windows import WINDOW_MS
 from kapelle.processors.wiring import RUN_EVENTS
 from kapelle.relay.metrics import OPENLINEAGE, OUTBOX, SINKS, SOURCES, TRACES
 from kapelle.schemas.contracts import Report, ReportRefused, Task
+from kapelle.testing.engine import Engine
 from kapelle.testing.faults_inputs import delete_below
 from kapelle.topology.errors import CycleAborted, ProducerLost
 from kapelle.topology.exposition import (
@@ -37,6 +38,7 @@ from kapelle.topology.exposition import (
     STARTS,
     TABLE_BYTES,
     TABLE_ROWS,
+    TICKS,
     TIMERS,
     TIMES,
     TRANSACTION,
@@ -65,7 +67,8 @@ ENOUGH_S = 120.0
 STATISTICS_MS = 100
 HELD_S = 5 * STATISTICS_MS / 1000
 LOOK_S = 0.02
-WEEK_MS = 7 * 24 * 3_600_000
+HOUR_MS = 3_600_000
+WEEK_MS = 7 * 24 * HOUR_MS
 SAMPLE = re.compile(r"(kapelle_[a-z0-9_]+)(\{.*\})? (\S+)")
 PARTS = ("_bucket", "_sum", "_count")
 
@@ -112,7 +115,7 @@ def limited(**limits: Any) -> MemberSettings:
 def member() -> Watch:
     """A member on a simulated cluster: all that can happen to one."""
     seen = Watch()
-    for happens in (work, failures, losses, restores, limits_met, settling, forgetting):
+    for happens in (work, failures, losses, restores, limits_met, settling, forgetting, ticking):
         happens(seen)
     return seen
 
@@ -222,6 +225,17 @@ def forgetting(seen: Watch) -> None:
     engine.clock.jump(-WINDOW_MS)
     say(engine, "orders", "after a jump")
     seen.look(member_exposition(engine.runtime.counters))
+
+
+def ticking(seen: Watch) -> None:
+    """Ticks of a time trigger: one in time, and the latest of those that came while nobody ran."""
+    engine = Engine()
+    workflow = {"id": "ticking", "steps": [step("only")], "time_triggers": [{"type": "INTERVAL", "interval": "2h"}]}
+    engine.push({"properties": {"owner": "ann"}, "workflow": workflow})
+    for jump_ms in (0, HOUR_MS * 24):
+        engine.clock.jump(jump_ms)
+        engine.advance(3 * HOUR_MS)
+        seen.look(member_exposition(engine.runtime.counters))
 
 
 # Members on Kafka ---------------------------------------------------------------------------------------------------
@@ -474,7 +488,7 @@ def traces(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Watch:
 # Where each metric is provoked: the fixture above.
 PROVOKED: dict[str, str] = {
     **dict.fromkeys(names(COUNTERS, TIMES), "member"),
-    **dict.fromkeys([metric.name for metric in (EVENTS, SIGNALS, STARTS, TIMERS)], "member"),
+    **dict.fromkeys([metric.name for metric in (EVENTS, SIGNALS, STARTS, TICKS, TIMERS)], "member"),
     **dict.fromkeys(names(CLIENT, BROKER, SIZES), "on_kafka"),
     **dict.fromkeys([metric.name for metric in (LAG, HELD, BROKER_UP, TRANSACTION)], "on_kafka"),
     **dict.fromkeys([metric.name for metric in (TABLE_ROWS, TABLE_BYTES)], "on_kafka"),

@@ -76,7 +76,7 @@ COUNTERS: Final = {
 TIMES: Final = {
     "cycle_times": times("cycle", "Duration of cycles."),
     "commit_times": times("commit", "Duration of commits, table writes included."),
-    "lateness": times("schedule_lateness", "How late ticks of time triggers start. Of several, the latest counts."),
+    "lateness": times("schedule_lateness", "How late ticks of time triggers start."),
 }
 SIZES: Final = {
     "rows": now("store_rows", "Estimated number of rows in all tables."),
