@@ -44,7 +44,7 @@ class Log(Protocol):
     codec: Codec
 
     def publish(self, messages: Sequence[Message], *, is_patient: bool = True) -> None:
-        """Publish in order, at once. Whoever is patient waits until all are durable."""
+        """Publish in order, at once. With `is_patient`, wait until all are durable."""
         ...
 
     def reader(self, stream: Stream) -> Read:
@@ -279,7 +279,7 @@ class Measures:
         return [(now_ms - tick.scheduled_at_ms, tick.late_ms) for event in ticked for tick in event.ticks]
 
     def _late(self, count: int, within_s: float) -> list[tuple[float, int]]:
-        """The lateness of so many ticks."""
+        """How late a number of ticks are."""
         found, deadline = list[tuple[float, int]](), time.monotonic() + within_s + LEAD_S + count / 500
         while len(found) < count:
             found += self._ticked()

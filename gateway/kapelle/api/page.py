@@ -154,5 +154,5 @@ def _text(about: Document) -> str:
 
 
 def _with_code(text: str) -> str:
-    """Text as HTML. What stands between backticks is code."""
+    """Text as HTML. Text between backticks is code."""
     return CODE.sub(r"<code>\1</code>", escape(text))

@@ -26,7 +26,7 @@ class Claim(NamedTuple):
 
 
 def permits_are_those_of_attempts(permits: Iterable[PermitTables], runs: Iterable[Runs]) -> Iterator[str]:
-    """Whoever holds a permit or waits for one is an attempt that knows it, and the other way round."""
+    """Each attempt that holds a permit or waits for one is the same by `permits` and by `runs`."""
     known = {claim: is_held for tables in permits for claim, is_held in _by_permits(tables)}
     for tables in runs:
         for claim, is_held in _by_attempts(tables):

@@ -11,7 +11,7 @@ which ticks are decided on. Then each tick of that trigger is exactly one of the
 
 A tick comes when the wall clock shows its time. Events have the time of their partition, which may be ahead of it. So
 a tick of the last moments may be due or not, and where clocks are set, anything between: `ahead_ms_max` says how much.
-If a clock is set back while a trigger is armed anew, its ticks may come again. They find the instances that they have.
+If a clock is set back while a trigger is armed again, its ticks may come again. They find the instances that they have.
 """
 
 import json

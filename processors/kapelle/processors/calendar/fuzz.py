@@ -1,4 +1,4 @@
-"""The delay that spreads schedules of the same time: the same for the same tick, whoever asks and whenever."""
+"""The delay that spreads schedules of the same time: always the same for the same tick."""
 
 from __future__ import annotations
 

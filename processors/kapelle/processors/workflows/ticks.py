@@ -6,7 +6,7 @@
 3. A tick computes with its scheduled time (`RUN_TS`), however late it starts.
 4. A start that is refused is the end of that tick. The reason is kept, and the other ticks of the batch start.
 5. A tick comes when the wall clock shows its time. The time of a partition may be ahead of it, if a clock was wrong
-   once. Then the timer comes early, and is set anew.
+   once. Then the timer comes early, and is set again.
 """
 
 from __future__ import annotations
