@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import md5, sha256
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from kapelle.processors.calendar import Times
 
-BACKFILL_ID_CHARS: int = 12
-NO_PARAMS = "{}"
+BACKFILL_ID_CHARS: Final = 12
+NO_PARAMS: Final = "{}"
 
 
 class Period(Protocol):
